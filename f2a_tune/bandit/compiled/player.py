@@ -1,0 +1,71 @@
+"""The one compiled loop: draw an outcome, charge it to the budget, let the policy learn.
+
+The policy's own ``decide`` and ``learn`` are compiled into it (see `ArrayPolicy`). Budget and
+reward are kept in local numbers, and arrays are handed over one by one rather than in tuples:
+counting references and spilling arguments would cost more than the rest of a pull.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import cast
+
+import numba
+from numba.extending import register_jitable
+
+from f2a_tune.bandit import environment
+from f2a_tune.bandit.policies.base import Choice
+
+draw_outcome = register_jitable(environment.draw_outcome)
+pass_checkpoints = register_jitable(environment.pass_checkpoints)
+
+
+Run = Callable[..., None]
+
+
+def compile_player(decide: Callable[..., Choice], learn: Callable[..., bool]) -> Run:
+    """A compiled ``run(tables, ledger, state, rng, policy_rng)`` for this policy."""
+    inlined = numba.njit(forceinline=True)
+    decide, learn = inlined(decide), inlined(learn)
+
+    @numba.njit(nogil=True)
+    def run(tables, ledger, state, rng, policy_rng):  # type: ignore[no-untyped-def]
+        cumulative, finish_levels, rewards, finish_costs, give_up_costs = tables
+        pairs, counts, arms, ladder, settings = state
+        pulls = ledger.pulls
+        spent, earned, limit, epoch = 0.0, 0.0, ledger.checkpoints[0], 0
+        while True:
+            arm, level, stands_for = decide(
+                pairs, counts, arms, ladder, settings, epoch, policy_rng
+            )
+            for _ in range(stands_for):
+                outcome = draw_outcome(cumulative, arm, rng)
+                finish_level = finish_levels[arm, outcome]
+                if finish_level <= level:
+                    cost, reward = finish_costs[finish_level], rewards[arm, outcome]
+                else:
+                    cost, reward = give_up_costs[level], 0.0
+                if spent + cost > limit:
+                    limit = pass_checkpoints(ledger, spent + cost, earned)
+                    if limit < 0:
+                        return
+                spent += cost
+                earned += reward
+                pulls[arm, level] += 1
+                epoch += 1
+                if learn(
+                    pairs,
+                    counts,
+                    arms,
+                    ladder,
+                    settings,
+                    arm,
+                    level,
+                    finish_level,
+                    reward,
+                    cost,
+                    policy_rng,
+                ):
+                    break
+
+    return cast(Run, run)

@@ -1,0 +1,48 @@
+"""Checks of what users hand in: errors name the argument, the value received and the fix."""
+
+from __future__ import annotations
+
+import difflib
+import math
+from collections.abc import Iterable
+from typing import Any
+
+
+def positive_number(argument: str, value: Any) -> float:
+    """Return ``value`` as a float, or raise if it is not a finite number above zero."""
+    number = real_number(argument, value)
+    if not (math.isfinite(number) and number > 0):
+        raise ValueError(f"{argument} must be a finite number above 0, got {value!r}.")
+    return number
+
+
+def real_number(argument: str, value: Any) -> float:
+    """Return ``value`` as a float, or raise ``TypeError`` for what is not a number at all."""
+    if isinstance(value, (bool, str, bytes)):
+        raise TypeError(f"{argument} must be a number, got {value!r} ({type(value).__name__}).")
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        raise TypeError(
+            f"{argument} must be a number, got {value!r} ({type(value).__name__})."
+        ) from None
+
+
+def positive_integer(argument: str, value: Any) -> int:
+    """Return ``value`` as an int, or raise if it is not a whole number of at least one."""
+    number = real_number(argument, value)
+    if not math.isfinite(number) or number != int(number) or number < 1:
+        raise ValueError(f"{argument} must be a whole number of at least 1, got {value!r}.")
+    return int(number)
+
+
+def known_name(argument: str, value: Any, names: Iterable[str]) -> str:
+    """Return ``value`` if it is one of ``names``, or raise and suggest the nearest one."""
+    known = list(names)
+    if not isinstance(value, str):
+        raise TypeError(f"{argument} must be a name (one of {', '.join(known)}), got {value!r}.")
+    if value in known:
+        return value
+    nearest = difflib.get_close_matches(value, known, n=1, cutoff=0.5)
+    hint = f"did you mean {nearest[0]!r}? " if nearest else ""
+    raise ValueError(f"{argument}={value!r} is unknown: {hint}Known: {', '.join(known)}.")

@@ -1,0 +1,44 @@
+"""The command line ``f2a-tune``: arguments in, a printed result and an exit code out.
+
+Exit codes: 0 done, 2 bad input (one line on standard error), 130 interrupted. Sub-commands import
+what they need when they run, so that ``--help`` stays quick.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+from f2a_tune import __version__
+
+DONE, BAD_INPUT, INTERRUPTED = 0, 2, 130
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; ``arguments`` defaults to those of the process."""
+    options = _parser().parse_args(arguments)
+    try:
+        options.run(options)
+    except KeyboardInterrupt:
+        print("f2a-tune: interrupted", file=sys.stderr)
+        return INTERRUPTED
+    except (ValueError, TypeError, ImportError, OSError) as error:
+        if options.debug:
+            raise
+        print(f"f2a-tune: {' '.join(str(error).split())}", file=sys.stderr)
+        return BAD_INPUT
+    return DONE
+
+
+def _parser() -> argparse.ArgumentParser:
+    from f2a_tune.cli import simulate
+
+    parser = argparse.ArgumentParser(
+        prog="f2a-tune", description="Tune models inside a wall-clock budget."
+    )
+    parser.add_argument("--version", action="version", version=f"f2a-tune {__version__}")
+    parser.add_argument("--debug", action="store_true", help="show the traceback of an error")
+    commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
+    simulate.add_command(commands)
+    return parser

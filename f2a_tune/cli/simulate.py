@@ -1,0 +1,223 @@
+"""``f2a-tune simulate``: names of games and policies in, a table of regrets (JSON, plot) out."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from f2a_tune import clock
+from f2a_tune.checks import known_name, positive_integer, positive_number
+
+if TYPE_CHECKING:
+    from f2a_tune.bandit import Game, Simulation
+
+EXAMPLE = """example:
+  f2a-tune simulate --scenario all --policy paper --budget 1e5 --plot regret.png
+
+Scenarios: doubling, middle, first, plain, ads-1, ads-2 (the paper's six, together: paper),
+crowdsourcing, auction, advertising (with the six: all), cross-validation (needs --table).
+Policies: wait-ucb, wait-ucb-side, wait-ucb-full, ucb-simplex, budget-ucb, ucb-bv1, ucb1,
+omega-ucb, budgeted-thompson, hazard-thompson, wilson-programming, constant, uniform; or paper,
+or all.
+Regret is sum of (best rate x expected cost - expected reward) over the pulls made."""
+
+# A run of this length compiles all there is, so that timing measures the simulation alone.
+WARM_UP_BUDGET = 100.0
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A simulation and the CPU nanoseconds that one of its epochs took."""
+
+    simulation: Simulation
+    ns_per_epoch: float
+
+
+def add_command(commands: Any) -> None:
+    """Add ``simulate`` to the parser."""
+    parser = commands.add_parser(
+        "simulate",
+        help="play the paper's games and compare policies",
+        description="Play Farewell-to-Arms games and compare policies by their regret.",
+        epilog=EXAMPLE,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--scenario", default="paper", help="names, 'paper' or 'all'")
+    parser.add_argument("--policy", default="paper", help="names, 'paper' or 'all'")
+    parser.add_argument("--budget", default="1e6", help="total cost of a run (default 1e6)")
+    parser.add_argument("--runs", default="10", help="independent runs (default 10)")
+    parser.add_argument("--seed", default="0", help="whole number (default 0)")
+    parser.add_argument("--table", help="replay table (.npz) of scenario cross-validation")
+    parser.add_argument(
+        "--jobs", default=str(os.cpu_count() or 1), help="threads (default: cores)"
+    )
+    parser.add_argument("--json", metavar="FILE", help="write all figures as JSON")
+    parser.add_argument("--plot", metavar="FILE", help="draw regret curves (.png, .svg, .html …)")
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> None:
+    """Check everything, then simulate, print and write."""
+    from f2a_tune.bandit import PAPER_POLICIES, PAPER_SCENARIOS, POLICIES, SCENARIOS, scenario
+
+    budget = positive_number("--budget", _number("--budget", options.budget))
+    runs = positive_integer("--runs", _number("--runs", options.runs))
+    jobs = positive_integer("--jobs", _number("--jobs", options.jobs))
+    seed = int(_number("--seed", options.seed))
+    known = [*SCENARIOS, "cross-validation"]
+    scenarios = _names("--scenario", options.scenario, known, PAPER_SCENARIOS, list(SCENARIOS))
+    policies = _names("--policy", options.policy, list(POLICIES), PAPER_POLICIES, list(POLICIES))
+    for path in (options.json, options.plot):
+        if path is not None and not Path(path).absolute().parent.is_dir():
+            raise ValueError(f"the folder of {path!r} does not exist: make it first.")
+    if options.table is not None and "cross-validation" not in scenarios:
+        raise ValueError("--table is read by --scenario cross-validation only.")
+    games = {
+        name: scenario(name, table=options.table if name == "cross-validation" else None)
+        for name in scenarios
+    }
+    results = _simulate_all(games, policies, budget, runs, seed, jobs)
+    print(_table(results))
+    if options.json is not None:
+        Path(options.json).write_text(json.dumps(_figures(results), indent=1) + "\n")
+    if options.plot is not None:
+        _plot(results, options.plot)
+
+
+def _simulate_all(
+    games: dict[str, Game],
+    policies: Sequence[str],
+    budget: float,
+    runs: int,
+    seed: int,
+    jobs: int,
+) -> dict[str, dict[str, Measured]]:
+    from tqdm import tqdm
+
+    from f2a_tune.bandit import simulate
+
+    def play(name: str, policy: str) -> Measured:
+        started = clock.thread_cpu_seconds()
+        result = simulate(games[name], policy, budget, runs, seed)
+        seconds = clock.thread_cpu_seconds() - started
+        return Measured(result, 1e9 * seconds / max(int(result.epochs.sum()), 1))
+
+    pairs = [(name, policy) for policy in policies for name in games]
+    results: dict[str, dict[str, Measured]] = {name: {} for name in games}
+    with (
+        tqdm(total=len(pairs), unit="game", disable=not sys.stderr.isatty()) as bar,
+        ThreadPoolExecutor(jobs) as threads,
+    ):
+        # Compile one after another: the compiler holds the interpreter's lock anyway.
+        for policy in policies:
+            bar.set_description(f"compiling {policy}")
+            simulate(next(iter(games.values())), policy, WARM_UP_BUDGET, 1, seed)
+        for (name, policy), measured in zip(pairs, _in_order(threads, play, pairs), strict=True):
+            results[name][policy] = measured
+            bar.set_description(f"{policy} on {name}")
+            bar.update()
+    return results
+
+
+def _in_order(
+    threads: ThreadPoolExecutor, play: Any, pairs: Sequence[tuple[str, str]]
+) -> Iterator[Measured]:
+    futures = [threads.submit(play, *pair) for pair in pairs]
+    try:
+        for future in futures:
+            yield future.result()
+    finally:
+        for future in futures:
+            future.cancel()
+
+
+def _table(results: dict[str, dict[str, Measured]]) -> str:
+    names = list(results)
+    first = next(iter(results.values()))
+    budget = next(iter(first.values())).simulation.checkpoints[-1]
+    runs = len(next(iter(first.values())).simulation.epochs)
+    rows = [["regret", *names, "ns/epoch"]]
+    for policy in first:
+        cells = [results[name][policy].simulation for name in names]
+        speeds = [results[name][policy].ns_per_epoch for name in names]
+        rows.append(
+            [
+                policy,
+                *(f"{_short(cell.mean()[-1])} ± {_short(cell.sd()[-1])}" for cell in cells),
+                f"{min(speeds):.0f}–{max(speeds):.0f}",
+            ]
+        )
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    lines = [
+        "  ".join(
+            cell.ljust(width) if column == 0 else cell.rjust(width)
+            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
+        )
+        for row in rows
+    ]
+    head = f"budget {budget:g}, {runs} run{'s' if runs > 1 else ''}: mean ± sd of the regret"
+    return "\n".join([head, lines[0], "-" * len(lines[0]), *lines[1:]])
+
+
+def _short(value: float) -> str:
+    return f"{value:.0f}" if value >= 100 else f"{value:.1f}"
+
+
+def _figures(results: dict[str, dict[str, Measured]]) -> dict[str, dict[str, dict[str, Any]]]:
+    return {
+        name: {policy: _figures_of(measured) for policy, measured in row.items()}
+        for name, row in results.items()
+    }
+
+
+def _figures_of(measured: Measured) -> dict[str, Any]:
+    result = measured.simulation
+    means = result.mean()
+    return {
+        "regret": float(means[-1]),
+        "regret_sd": float(result.sd()[-1]),
+        "paper_regret": float(result.paper_regret[:, -1].mean()),
+        "paper_regret_sd": float(result.paper_regret[:, -1].std(ddof=int(len(means) > 1))),
+        "epochs": float(result.epochs.mean()),
+        "ns_per_epoch": measured.ns_per_epoch,
+        "checkpoints": {
+            f"{mark:g}": float(mean) for mark, mean in zip(result.checkpoints, means, strict=True)
+        },
+    }
+
+
+def _plot(results: dict[str, dict[str, Measured]], path: str) -> None:
+    simulations = [measured.simulation for row in results.values() for measured in row.values()]
+    if path.endswith((".html", ".htm")):
+        from f2a_tune.visualization import plot_regret
+
+        plot_regret(simulations).write_html(path, include_plotlyjs=True)
+    else:
+        from f2a_tune.visualization.matplotlib import plot_regret as plot_still
+
+        plot_still(simulations).savefig(path, dpi=150)
+
+
+def _names(
+    argument: str, text: str, known: list[str], paper: Sequence[str], everything: list[str]
+) -> list[str]:
+    groups = {"paper": list(paper), "all": everything}
+    names: list[str] = []
+    for part in (part.strip() for part in text.split(",")):
+        known_name(argument, part, [*known, *groups])
+        names += [name for name in groups.get(part, [part]) if name not in names]
+    return names
+
+
+def _number(argument: str, text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise ValueError(f"{argument} must be a number such as 1e6, got {text!r}.") from None

@@ -1,0 +1,68 @@
+"""What a regret plot shows, whoever draws it: simulations in, one panel a game out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import NoReturn
+
+from f2a_tune.bandit import Game, Simulation
+
+# Okabe & Ito's colours, told apart with any colour vision, then Tol's muted ones.
+COLOURS = (
+    "#0072B2",
+    "#D55E00",
+    "#009E73",
+    "#CC79A7",
+    "#E69F00",
+    "#56B4E9",
+    "#000000",
+    "#882255",
+    "#117733",
+    "#999999",
+    "#332288",
+    "#661100",
+    "#AA4499",
+)
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One game and the simulations played on it."""
+
+    game: Game
+    simulations: tuple[Simulation, ...]
+
+
+def panels_of(simulations: Simulation | Iterable[Simulation]) -> list[Panel]:
+    """Group simulations by their game, in the order given."""
+    given = [simulations] if isinstance(simulations, Simulation) else list(simulations)
+    if not given:
+        raise ValueError("simulations must not be empty: simulate at least one policy first.")
+    for item in given:
+        if not isinstance(item, Simulation):
+            raise TypeError(f"simulations must be results of simulate(), got {item!r}.")
+    names = dict.fromkeys(item.game.name for item in given)
+    grouped = [tuple(item for item in given if item.game.name == name) for name in names]
+    return [Panel(group[0].game, group) for group in grouped]
+
+
+def colours_of(panels: list[Panel]) -> dict[str, str]:
+    """One colour a policy, the same in every panel."""
+    policies = dict.fromkeys(item.policy for panel in panels for item in panel.simulations)
+    return {policy: COLOURS[i % len(COLOURS)] for i, policy in enumerate(policies)}
+
+
+def delay_bars(panel: Panel, arm: int) -> tuple[list[str], list[float]]:
+    """Labels and heights of an arm's delay distribution; the last bar, ∞, is never finishing."""
+    waits = panel.game.levels.finish_costs
+    chances = panel.game.delay_probabilities()[arm]
+    labels = [f"{wait:g}" for wait in waits]
+    if chances[-1] > 1e-12:
+        labels.append("∞")
+    return labels, [float(chance) for chance in chances[: len(labels)]]
+
+
+def missing(library: str, error: ImportError) -> NoReturn:
+    """Say which extra brings the library."""
+    raise ImportError(f"{library} is not installed: pip install 'f2a_tune[plot]'.") from error
