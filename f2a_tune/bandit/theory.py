@@ -49,7 +49,7 @@ def ratio_confidence(
     Examples
     --------
     >>> round(ratio_confidence(pulls=1000, largest_cost=5, delta=0.05), 3)
-    0.153
+    0.152
     """
     count = positive_integer("pulls", pulls)
     largest = real_number("largest_cost", largest_cost)

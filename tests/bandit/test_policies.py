@@ -1,0 +1,126 @@
+import copy
+import pickle
+
+import numpy as np
+import pytest
+
+from f2a_tune.bandit import (
+    POLICIES,
+    UCB1,
+    ConstantPolicy,
+    Game,
+    OmegaUCB,
+    Pull,
+    WaitUCB,
+    WilsonProgramming,
+    make_policy,
+    simulate,
+)
+from tests.bandit.games import random_game
+
+LEARNING = sorted(set(POLICIES) - {"constant", "uniform", "ucb1"})
+SMALLEST_GAP = 0.08
+
+
+def play_by_hand(policy, game, epochs, seed=0):
+    """A user's own loop, which does not say whether a pull finished."""
+    rng = np.random.default_rng(seed)
+    pulls = []
+    policy.reset(game.n_arms, game.levels, seed=1)
+    for _ in range(epochs):
+        pull = policy.choose()
+        finish, reward = (x[0] for x in game.sample(pull.arm, 1, rng))
+        done = finish <= pull.level
+        cost = game.tables.finish_costs[finish] if done else game.tables.give_up_costs[pull.level]
+        policy.observe(pull, float(reward) if done else 0.0, float(cost))
+        pulls.append(pull)
+    return pulls
+
+
+def test_with_one_level_wait_ucb_is_ucb1():
+    game = Game(np.ones((4, 1)), [0.3, 0.5, 0.45, 0.2])
+    assert play_by_hand(WaitUCB(), game, 5000) == play_by_hand(UCB1(), game, 5000)
+
+
+def test_the_index_of_wait_ucb_by_hand():
+    policy = WaitUCB().reset(1, [1, 3])
+    policy.observe(Pull(0, 0), 0.5, 1.0)
+    policy.observe(Pull(0, 1), 0.9, 2.0)
+    log = np.log(2)
+    short = 0.5 / 1 + np.sqrt(2) * np.sqrt(log)
+    long = 0.9 / 2 + 8 * 2 / 3 * log + np.sqrt(2) * (np.sqrt(2) + 1) * np.sqrt(log)
+    assert long > short
+    assert policy.choose() == Pull(0, 1)
+    greedy = WaitUCB(exploration=0).reset(1, [1, 3])
+    greedy.observe(Pull(0, 0), 0.5, 1.0)
+    greedy.observe(Pull(0, 1), 0.9, 2.0)
+    assert greedy.choose() == Pull(0, 0)
+
+
+@pytest.mark.parametrize("name", LEARNING)
+def test_every_policy_finds_the_best_pair_of_random_games(name):
+    seeds = (seed for seed in range(10_000) if random_game(seed).gap > SMALLEST_GAP)
+    for seed, _ in zip(seeds, range(20), strict=False):
+        game = random_game(seed)
+        pulls = simulate(game, name, 300_000, runs=1, seed=seed).pulls[0]
+        spent = pulls * game.mean_costs
+        assert game.gaps().flat[spent.argmax()] == 0, (name, seed, game)
+
+
+@pytest.mark.parametrize("name", sorted(POLICIES))
+def test_units_of_cost_do_not_matter(name):
+    plain = random_game(3)
+    levels = [0.004 * cost for cost in plain.levels.finish_costs]
+    scaled = Game(plain.delay_probabilities(), np.full((2, 3), 0.6), levels)
+    plain = Game(plain.delay_probabilities(), np.full((2, 3), 0.6), plain.levels)
+    first = simulate(plain, name, 3000, runs=2, seed=5)
+    second = simulate(scaled, name, 3000 * 0.004, runs=2, seed=5)
+    assert np.abs(first.pulls - second.pulls).sum() <= 2
+
+
+@pytest.mark.parametrize("name", sorted(set(POLICIES) - {"constant"}))
+def test_a_policy_can_be_copied_and_pickled_in_mid_game(name):
+    policy = make_policy(name)
+    play_by_hand(policy, random_game(1), 60)
+    twins = [copy.deepcopy(policy), pickle.loads(pickle.dumps(policy))]
+    for _ in range(20):
+        pull = policy.choose()
+        policy.observe(pull, 0.5, 0.5)
+        for twin in twins:
+            assert twin.choose() == pull
+            twin.observe(pull, 0.5, 0.5)
+
+
+def test_a_pull_that_overran_its_wait_still_finished_inside_it():
+    policy = make_policy("hazard-thompson").reset(1, [1.0, 2.0])
+    policy.observe(Pull(0, 0), reward=1.0, cost=1.01)
+    assert policy.state.counts[0, :, 0].tolist() == [1, 0]
+    policy.observe(Pull(0, 0), reward=0.0, cost=1.0)
+    assert policy.state.counts[0, :, 3].tolist() == [1, 0]
+    policy.observe(Pull(0, 1), reward=0.0, cost=2.0, finished=True)
+    assert policy.state.counts[0, :, 0].tolist() == [1, 1]
+
+
+def test_bad_input_is_named():
+    with pytest.raises(ValueError, match=r"policy='wait-ubc' is unknown: did you mean 'wait-ucb'"):
+        make_policy("wait-ubc")
+    with pytest.raises(ValueError, match="feedback='all'"):
+        WaitUCB(feedback="all")
+    with pytest.raises(ValueError, match="exploration must be at least 0, got -1"):
+        WaitUCB(exploration=-1)
+    with pytest.raises(ValueError, match="rho must be a finite number above 0"):
+        OmegaUCB(rho=0)
+    with pytest.raises(TypeError, match="rho must be a number"):
+        WilsonProgramming(rho="x")
+    with pytest.raises(RuntimeError, match="call reset"):
+        WaitUCB().choose()
+    with pytest.raises(ValueError, match="n_arms must be a whole number"):
+        WaitUCB().reset(0, [1])
+    with pytest.raises(ValueError, match="is not in this game"):
+        ConstantPolicy(Pull(0, 9)).reset(1, [1, 2])
+    with pytest.raises(ValueError, match="needs a pair"):
+        ConstantPolicy().reset(1, [1, 2])
+    policy = WaitUCB().reset(1, [1, 2])
+    for arguments in [(Pull(0, 5), 0.5, 1), (Pull(0, 0), 1.5, 1), (Pull(0, 0), 0.5, float("nan"))]:
+        with pytest.raises(ValueError, match=r"pull=|reward|cost"):
+            policy.observe(*arguments)
