@@ -16,3 +16,8 @@ def monotonic_seconds() -> float:
 def thread_cpu_seconds() -> float:
     """CPU seconds of the calling thread, which a busy neighbour does not inflate."""
     return time.thread_time()
+
+
+def sleep_seconds(seconds: float) -> None:
+    """Wait."""
+    time.sleep(seconds)

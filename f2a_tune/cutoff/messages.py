@@ -1,0 +1,83 @@
+"""What parent and worker say to each other over one socket, as small frozen values.
+
+Parent to worker: `Prepare` (no answer), `Task`. Worker to parent: `Hello` once; then for every
+task `Started`, `Ended` and `Reply`, apart so that pickling is not charged to the call.
+"""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from f2a_tune.cutoff.context import Context
+from f2a_tune.outcome import Kind
+
+
+@dataclass(frozen=True)
+class Prepare:
+    """Set the context, load shared data, and import what the last call needed, while idle."""
+
+    context: Context
+    shared_paths: Mapping[str, str]
+    last_payload: bytes | None
+
+
+@dataclass(frozen=True)
+class Task:
+    """One call; ``payload`` is the cloudpickled (function, args, kwargs)."""
+
+    payload: bytes
+    context: Context | None
+    shared_paths: Mapping[str, str]
+    memory_bytes: int | None
+
+
+@dataclass(frozen=True)
+class Hello:
+    """A worker is there."""
+
+    pid: int
+
+
+@dataclass(frozen=True)
+class Started:
+    """The call begins now, on the monotonic clock that all processes of a machine share."""
+
+    at: float
+
+
+@dataclass(frozen=True)
+class Ended:
+    """The call has returned or raised after so many seconds; its value is being pickled."""
+
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Reply:
+    """How the call ended; with a body, its pickled value or exception follows as raw bytes."""
+
+    kind: Kind
+    has_body: bool
+    error_type: str = ""
+    error_message: str = ""
+    error_traceback: str = ""
+
+
+def error_texts(error: BaseException) -> dict[str, Any]:
+    """Type, message and traceback of an error, even if asking it for them raises."""
+    try:
+        message = str(error)
+    except Exception:
+        message = "(its message cannot be shown)"
+    try:
+        text = "".join(traceback.format_exception(error))
+    except Exception:
+        text = "(its traceback cannot be shown)"
+    return {
+        "error_type": type(error).__name__,
+        "error_message": message,
+        "error_traceback": text,
+    }

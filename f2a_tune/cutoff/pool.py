@@ -1,0 +1,302 @@
+"""A pool of killable workers: functions with a cutoff go in, outcomes come out, no process stays.
+
+Any number of threads may call `run` at once; each supervises its own worker. One worker more than
+are busy stands by, so that after a kill the next call starts at once.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import threading
+import warnings
+import weakref
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any, Self
+
+import cloudpickle
+
+from f2a_tune.checks import positive_integer, real_number
+from f2a_tune.cutoff import limits
+from f2a_tune.cutoff.context import Context
+from f2a_tune.cutoff.handle import NotStartedError, WorkerHandle
+from f2a_tune.cutoff.launcher import Launcher, make_launcher
+from f2a_tune.cutoff.shared import Shared, SharedFolder
+from f2a_tune.outcome import ErrorReport, Outcome
+
+# A worker that died while idle is no fault of the next call, which gets a new one; if new ones die
+# too, it is.
+TRIES = 3
+# A standby unpickles the last call, so that what it imports is there when the next one comes; not
+# if it is so large that sending it would hold up the caller.
+LARGEST_REHEARSAL = 30_000
+
+
+class MemoryLimitWarning(UserWarning):
+    """This platform cannot limit the memory of a call."""
+
+
+@dataclass(frozen=True)
+class Call:
+    """A function with its arguments as bytes, and its limits."""
+
+    payload: bytes
+    memory_bytes: int | None
+    cutoff_seconds: float
+
+
+class CutoffPool:
+    """Runs functions in worker processes, and ends those that do not finish by their cutoff.
+
+    Parameters
+    ----------
+    n_workers
+        How many calls may run at once; default: the number of cores.
+    preload
+        Packages that workers have imported before they start, with those of their modules that
+        this process uses when the pool starts.
+    memory
+        Bytes that a call may map beyond what its worker has (Linux; see `f2a_tune.cutoff.limits`).
+    threads_per_worker
+        Threads of BLAS and OpenMP in a worker, unless the environment already says; default:
+        cores divided by ``n_workers``.
+
+    Examples
+    --------
+    >>> with CutoffPool(n_workers=2, preload=()) as pool:
+    ...     print(pool.run(sum, [1, 2, 3], cutoff=10).value)
+    6
+    """
+
+    def __init__(
+        self,
+        n_workers: int | None = None,
+        *,
+        preload: Sequence[str] = ("sklearn",),
+        memory: int | None = None,
+        threads_per_worker: int | None = None,
+    ) -> None:
+        cores = os.cpu_count() or 1
+        self.n_workers = cores if n_workers is None else positive_integer("n_workers", n_workers)
+        if isinstance(preload, str):
+            raise TypeError(
+                f"preload must be a sequence of names, got {preload!r}: [{preload!r}]."
+            )
+        self.preload = tuple(preload)
+        self.memory = checked_memory(memory)
+        self.threads_per_worker = (
+            max(cores // self.n_workers, 1)
+            if threads_per_worker is None
+            else positive_integer("threads_per_worker", threads_per_worker)
+        )
+        self._room = threading.BoundedSemaphore(self.n_workers)
+        self._lock = threading.Lock()
+        self._engine: _Engine | None = None
+        self._threads: ThreadPoolExecutor | None = None
+        self._closed = False
+
+    def run(
+        self,
+        function: Callable[..., Any],
+        /,
+        *args: Any,
+        cutoff: float,
+        memory: int | None = None,
+        **kwargs: Any,
+    ) -> Outcome:
+        """Call ``function(*args, **kwargs)`` in a worker; end it after ``cutoff`` seconds.
+
+        The cutoff counts from the moment the call begins; waiting for a free worker and sending
+        the arguments do not count. What the function raises is in the outcome, not raised.
+        """
+        return self.perform(checked_call(function, args, kwargs, cutoff, memory))
+
+    def perform(self, call: Call) -> Outcome:
+        """Run a call that has been checked and packed."""
+        engine = self._started()
+        with self._room:
+            return engine.perform(call, self.memory)
+
+    def submit(
+        self,
+        function: Callable[..., Any],
+        /,
+        *args: Any,
+        cutoff: float,
+        memory: int | None = None,
+        **kwargs: Any,
+    ) -> Future[Outcome]:
+        """Like `run`, but return at once with a future of the outcome."""
+        call = checked_call(function, args, kwargs, cutoff, memory)
+        self._started()
+        with self._lock:
+            if self._threads is None:
+                self._threads = ThreadPoolExecutor(self.n_workers, "f2a_tune-cutoff")
+            return self._threads.submit(self.perform, call)
+
+    def share(self, name: str, value: Any) -> Shared:
+        """Hand an object over once; pass what this returns to calls in its place.
+
+        Numpy arrays in it become read-only memory maps in a private folder, which is removed with
+        the pool.
+        """
+        if not isinstance(name, str) or not name:
+            raise TypeError(f"name must be a text that is not empty, got {name!r}.")
+        return self._started().folder.write(name, value)
+
+    def start(self) -> Self:
+        """Start the first workers now rather than at the first call."""
+        self._started()
+        return self
+
+    def close(self) -> None:
+        """End all workers, running calls included, and delete the shared data."""
+        with self._lock:
+            self._closed = True
+            engine, self._engine = self._engine, None
+            threads, self._threads = self._threads, None
+        if engine is not None:
+            engine.close()
+        if threads is not None:
+            threads.shutdown(cancel_futures=True)
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def _started(self) -> _Engine:
+        with self._lock:
+            if self._closed:
+                raise RuntimeError("this CutoffPool is closed: make a new one.")
+            if self._engine is None or self._engine.process_id != os.getpid():
+                self._engine = _Engine(self.preload, self.threads_per_worker)
+            return self._engine
+
+
+class _Engine:
+    """The live half of a pool: launcher, folder and idle workers. It knows nothing of the pool."""
+
+    def __init__(self, preload: Sequence[str], threads: int | None) -> None:
+        self.process_id = os.getpid()
+        self.folder = SharedFolder()
+        try:
+            self._launcher: Launcher = make_launcher(preload, str(self.folder.path), threads)
+        except BaseException:
+            self.folder.remove()
+            raise
+        self._lock = threading.Lock()
+        self._idle: list[WorkerHandle] = []
+        self._last_payload: bytes | None = None
+        self._end = weakref.finalize(self, _end, self._launcher, self.folder, self.process_id)
+        self._stand_by()
+
+    def perform(self, call: Call, default_memory: int | None) -> Outcome:
+        """Run one call in the next idle worker."""
+        context = Context.current()
+        if len(call.payload) <= LARGEST_REHEARSAL:
+            self._last_payload = call.payload
+        memory = default_memory if call.memory_bytes is None else call.memory_bytes
+        for attempt in range(TRIES):
+            worker = self._launch() if attempt else self._take()
+            try:
+                return worker.perform(
+                    call.payload, context, self.folder.paths, memory, call.cutoff_seconds
+                )
+            except NotStartedError:
+                if not self._end.alive:
+                    return Outcome.failed(
+                        ErrorReport("WorkerDiedError", "the pool was closed"), 0.0
+                    )
+            except BaseException:  # Ctrl-C: nobody waits for this call any more
+                worker.kill()
+                raise
+            finally:
+                self._give_back(worker)
+        report = ErrorReport(
+            "WorkerDiedError",
+            f"{TRIES} worker processes died one after another before the call began",
+        )
+        return Outcome.failed(report, 0.0)
+
+    def close(self) -> None:
+        """End everything."""
+        self._end()
+
+    def _take(self) -> WorkerHandle:
+        with self._lock:
+            worker = self._idle.pop() if self._idle else self._launch()
+        self._stand_by()
+        return worker
+
+    def _give_back(self, worker: WorkerHandle) -> None:
+        if worker.alive:
+            with self._lock:
+                self._idle.append(worker)
+
+    def _stand_by(self) -> None:
+        with self._lock:
+            if not self._idle:
+                self._idle.append(self._launch())
+
+    def _launch(self) -> WorkerHandle:
+        return WorkerHandle(
+            self._launcher, Context.current(), self.folder.paths, self._last_payload
+        )
+
+
+def _end(launcher: Launcher, folder: SharedFolder, process_id: int) -> None:
+    # A forked twin of the parent holds the same objects, but the workers are not its own.
+    if os.getpid() == process_id:
+        launcher.close()
+        folder.remove()
+
+
+def checked_call(
+    function: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    cutoff: float,
+    memory: int | None,
+) -> Call:
+    """Check and pack a call, before any process is troubled with it."""
+    return Call(_packed(function, args, kwargs), checked_memory(memory), _checked_cutoff(cutoff))
+
+
+def _packed(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> bytes:
+    if not callable(function):
+        raise TypeError(f"function must be callable, got {function!r}.")
+    try:
+        return bytes(cloudpickle.dumps((function, args, kwargs)))
+    except Exception as error:
+        raise TypeError(
+            f"function={function!r} with its arguments cannot be sent to a worker process "
+            f"({type(error).__name__}: {error}): make what it holds picklable, or open files, "
+            "locks and connections inside the function."
+        ) from error
+
+
+def _checked_cutoff(cutoff: Any) -> float:
+    """Seconds above zero; infinity means no cutoff."""
+    seconds = real_number("cutoff", cutoff)
+    if math.isnan(seconds) or seconds <= 0:
+        raise ValueError(f"cutoff must be a number of seconds above 0, got {cutoff!r}.")
+    return seconds
+
+
+def checked_memory(memory: Any) -> int | None:
+    """Bytes above zero, or None; warns where no limit can be set."""
+    if memory is None:
+        return None
+    count = positive_integer("memory", memory)
+    if not limits.SUPPORTED:
+        warnings.warn(
+            f"memory={memory!r} is ignored: this platform cannot limit the memory of a call.",
+            MemoryLimitWarning,
+            stacklevel=4,
+        )
+        return None
+    return count

@@ -1,0 +1,85 @@
+"""Large data handed over once: an object goes in under a name, workers read it as memory maps.
+
+Every pool has a private folder (0700); files are written by joblib, whose arrays load as read-only
+maps, so that workers share one copy. The folder goes away with the pool; if everything was killed,
+the next pool on this machine finds the owner gone and removes it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from f2a_tune.cutoff.processes import is_alive, start_stamp
+
+PREFIX = "f2a_tune-"
+
+
+@dataclass(frozen=True)
+class Shared:
+    """Stands for a shared object in the arguments of a call; made by `CutoffPool.share`."""
+
+    name: str
+
+
+class SharedFolder:
+    """The parent's side: writes objects, knows where each name is now."""
+
+    def __init__(self) -> None:
+        base = Path(os.environ.get("JOBLIB_TEMP_FOLDER") or tempfile.gettempdir())
+        remove_abandoned(base)
+        owner = f"{os.getpid()}-{start_stamp(os.getpid())}-"
+        self.path = Path(tempfile.mkdtemp(prefix=PREFIX + owner, dir=base))
+        self.paths: dict[str, str] = {}
+        self._writes = 0
+
+    def write(self, name: str, value: Any) -> Shared:
+        """Store ``value`` under ``name``, in place of what was there."""
+        import joblib
+
+        self._writes += 1
+        path = self.path / f"{self._writes}.joblib"
+        # Created before joblib opens it, so that it is private from the first byte on.
+        os.close(os.open(path, os.O_CREAT | os.O_WRONLY | os.O_EXCL, 0o600))
+        try:
+            joblib.dump(value, path)
+        except BaseException:
+            path.unlink(missing_ok=True)
+            raise
+        # The file of an earlier value stays until the end: a running call may still map it.
+        self.paths[name] = str(path)
+        return Shared(name)
+
+    def remove(self) -> None:
+        """Delete the folder; nobody may need it any more."""
+        shutil.rmtree(self.path, ignore_errors=True)
+
+
+class SharedReader:
+    """A worker's side: loads each file once."""
+
+    def __init__(self) -> None:
+        self._loaded: dict[str, Any] = {}
+
+    def load(self, path: str) -> Any:
+        """The object in this file, its arrays mapped read-only."""
+        import joblib
+
+        if path not in self._loaded:
+            self._loaded[path] = joblib.load(path, mmap_mode="r")
+        return self._loaded[path]
+
+
+def remove_abandoned(base: Path) -> None:
+    """Delete folders of pools whose process is gone."""
+    for path in base.glob(PREFIX + "*"):
+        with contextlib.suppress(OSError, ValueError):
+            pid, stamp, _ = path.name.removeprefix(PREFIX).split("-", 2)
+            mine = not hasattr(os, "getuid") or path.stat().st_uid == os.getuid()
+            if mine and not (is_alive(int(pid)) and start_stamp(int(pid)) == stamp):
+                shutil.rmtree(path, ignore_errors=True)
