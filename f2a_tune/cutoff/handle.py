@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 import pickle
 import signal
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from multiprocessing.connection import Connection
-from typing import Any
 
 from f2a_tune import clock
 from f2a_tune.cutoff.context import Context
 from f2a_tune.cutoff.launcher import Launcher, WorkerStartError
-from f2a_tune.cutoff.messages import Ended, Hello, Prepare, Reply, Started, Task
+from f2a_tune.cutoff.messages import Hello, Prepare, Reply, Task
+from f2a_tune.cutoff.stamp import Stamp
 from f2a_tune.outcome import ErrorReport, Kind, Outcome
 
 # A worker that does not come up by then never will.
@@ -21,6 +21,10 @@ HELLO_SECONDS = 60.0
 LOADING_SECONDS = 10.0
 # How long a finished call may take to send its result.
 RESULT_SECONDS = 60.0
+
+
+# A call that is over by then needs no standby, and should not share the cores with its start.
+QUICK_SECONDS = 0.002
 
 
 class NotStartedError(Exception):
@@ -33,16 +37,18 @@ class WorkerHandle:
     def __init__(
         self,
         launcher: Launcher,
+        stamp: Stamp,
         context: Context,
         shared_paths: Mapping[str, str],
         last_payload: bytes | None,
     ) -> None:
         self._launcher = launcher
+        self._stamp = stamp
         self._connection: Connection = launcher.launch()
         self._pid: int | None = None
         self._context = context
         # Sent before the worker exists: it finds the message when it is up, and so warms itself.
-        self._connection.send(Prepare(context, dict(shared_paths), last_payload))
+        self._connection.send(Prepare(stamp.path, context, dict(shared_paths), last_payload))
         self.alive = True
 
     def perform(
@@ -52,96 +58,106 @@ class WorkerHandle:
         shared_paths: Mapping[str, str],
         memory_bytes: int | None,
         cutoff_seconds: float,
+        if_slow: Callable[[], None],
     ) -> Outcome:
-        """Run one call to its end or to its cutoff."""
+        """Run one call to its end or its cutoff; ``if_slow`` is called if that takes a while."""
         self._meet()
         changed = context if context != self._context else None
         self._context = context
+        self._stamp.clear()
         sent = clock.monotonic_seconds()
         try:
             self._connection.send(Task(payload, changed, dict(shared_paths), memory_bytes))
-            started = self._receive(Started, sent + cutoff_seconds + LOADING_SECONDS)
+            if self._connection.poll(min(QUICK_SECONDS, cutoff_seconds)):
+                return self._received()
+            if_slow()
+            return self._await_end(sent, cutoff_seconds)
         except (EOFError, OSError):
-            self.kill()
-            raise NotStartedError from None
-        if started is None:
-            self.kill()
-            return Outcome.gave_up(cutoff_seconds, clock.monotonic_seconds() - sent)
-        try:
-            return self._await_end(started.at, cutoff_seconds)
-        except (EOFError, OSError):
-            return self._death(clock.monotonic_seconds() - started.at)
+            started = self._stamp.started
+            if started is None:
+                self.kill()
+                raise NotStartedError from None
+            return self._death(clock.monotonic_seconds() - started)
 
     def kill(self) -> None:
         """End the worker and everything it started."""
-        self.alive = False
+        if not self.alive:
+            return
         if self._pid is not None:
             self._launcher.kill(self._pid)
         # A worker that has not said hello yet finds nobody there and leaves.
+        self._forget()
+
+    def _forget(self) -> None:
+        self.alive = False
         self._connection.close()
+        self._stamp.close()
 
     def _meet(self) -> None:
         if self._pid is not None:
             return
         try:
-            hello = self._receive(Hello, clock.monotonic_seconds() + HELLO_SECONDS)
+            hello = self._connection.recv() if self._connection.poll(HELLO_SECONDS) else None
         except (EOFError, OSError):
             hello = None
-        if hello is None:
+        if not isinstance(hello, Hello):
             self.kill()
             raise WorkerStartError(
                 "a worker process did not start: see its messages on standard error."
             )
         self._pid = hello.pid
 
-    def _await_end(self, started_at: float, cutoff_seconds: float) -> Outcome:
-        ended = self._receive(Ended, started_at + cutoff_seconds)
-        if ended is None:
-            self.kill()
-            return Outcome.gave_up(cutoff_seconds, clock.monotonic_seconds() - started_at)
-        deadline = clock.monotonic_seconds() + RESULT_SECONDS
-        reply = self._receive(Reply, deadline)
-        body = self._body(reply, deadline)
-        if reply is None or (reply.has_body and body is None):
-            self.kill()
-            report = ErrorReport(
-                "ResultTooSlow",
-                f"the call finished in {ended.seconds:.3g} s, but its result did not arrive "
-                f"within {RESULT_SECONDS:g} s more: return less data.",
-            )
-            return Outcome.failed(report, ended.seconds)
+    def _await_end(self, sent: float, cutoff_seconds: float) -> Outcome:
+        deadline = sent + cutoff_seconds
+        while True:
+            wait = max(deadline - clock.monotonic_seconds(), 0.0)
+            if self._connection.poll(None if math.isinf(wait) else wait):
+                return self._received()
+            # Nothing by then: the call may have begun later than it was sent, or have ended.
+            started, ended = self._stamp.started, self._stamp.ended
+            if ended is not None:
+                later = ended + RESULT_SECONDS
+            elif started is not None:
+                later = started + cutoff_seconds
+            else:
+                later = sent + cutoff_seconds + LOADING_SECONDS
+            now = clock.monotonic_seconds()
+            if now >= later:
+                self.kill()
+                if started is not None and ended is not None:
+                    return _result_too_slow(ended - started)
+                return Outcome.gave_up(cutoff_seconds, now - (started or sent))
+            deadline = later
+
+    def _received(self) -> Outcome:
+        reply = self._connection.recv()
+        body = self._connection.recv_bytes() if reply.has_body else None
         if reply.kind is Kind.OUT_OF_MEMORY:
             self.kill()  # what the call had built is still there, in pieces
-        return _outcome(reply, body, ended.seconds)
-
-    def _receive(self, expected: type[Any], deadline: float) -> Any:
-        """The next message, or None if there is none by the deadline."""
-        wait = max(deadline - clock.monotonic_seconds(), 0.0)
-        if not self._connection.poll(None if math.isinf(wait) else wait):
-            return None
-        message = self._connection.recv()
-        assert isinstance(message, expected), message
-        return message
-
-    def _body(self, reply: Reply | None, deadline: float) -> bytes | None:
-        if reply is None or not reply.has_body:
-            return None
-        wait = max(deadline - clock.monotonic_seconds(), 0.0)
-        return self._connection.recv_bytes() if self._connection.poll(wait) else None
+        return _outcome(reply, body)
 
     def _death(self, seconds: float) -> Outcome:
         """The worker died under the call: say how."""
         assert self._pid is not None
-        self.alive = False
         code = self._launcher.exit_code(self._pid)
-        self._connection.close()
+        self._forget()
         report = ErrorReport("WorkerDiedError", _cause_of_death(code))
         if code == -signal.SIGKILL:
             return Outcome.out_of_memory(report, seconds)
         return Outcome.failed(report, seconds)
 
 
-def _outcome(reply: Reply, body: bytes | None, seconds: float) -> Outcome:
+def _result_too_slow(seconds: float) -> Outcome:
+    report = ErrorReport(
+        "ResultTooSlow",
+        f"the call finished in {seconds:.3g} s, but its result did not arrive within "
+        f"{RESULT_SECONDS:g} s more: return less data.",
+    )
+    return Outcome.failed(report, seconds)
+
+
+def _outcome(reply: Reply, body: bytes | None) -> Outcome:
+    seconds = reply.seconds
     if reply.kind is Kind.FINISHED:
         assert body is not None
         try:

@@ -1,7 +1,7 @@
 """What parent and worker say to each other over one socket, as small frozen values.
 
-Parent to worker: `Prepare` (no answer), `Task`. Worker to parent: `Hello` once; then for every
-task `Started`, `Ended` and `Reply`, apart so that pickling is not charged to the call.
+Parent to worker: `Prepare` once (no answer), then `Task`. Worker to parent: `Hello` once, then a
+`Reply` for every task. When a call began and ended is not said but stamped (see `stamp`).
 """
 
 from __future__ import annotations
@@ -17,8 +17,9 @@ from f2a_tune.outcome import Kind
 
 @dataclass(frozen=True)
 class Prepare:
-    """Set the context, load shared data, and import what the last call needed, while idle."""
+    """Where to stamp; and what to load and import while there is nothing to do."""
 
+    stamp_path: str
     context: Context
     shared_paths: Mapping[str, str]
     last_payload: bytes | None
@@ -42,23 +43,10 @@ class Hello:
 
 
 @dataclass(frozen=True)
-class Started:
-    """The call begins now, on the monotonic clock that all processes of a machine share."""
-
-    at: float
-
-
-@dataclass(frozen=True)
-class Ended:
-    """The call has returned or raised after so many seconds; its value is being pickled."""
-
-    seconds: float
-
-
-@dataclass(frozen=True)
 class Reply:
     """How the call ended; with a body, its pickled value or exception follows as raw bytes."""
 
+    seconds: float
     kind: Kind
     has_body: bool
     error_type: str = ""

@@ -1,11 +1,12 @@
 """A pool of killable workers: functions with a cutoff go in, outcomes come out, no process stays.
 
-Any number of threads may call `run` at once; each supervises its own worker. One worker more than
-are busy stands by, so that after a kill the next call starts at once.
+Any number of threads may call `run` at once; each supervises its own worker. While a call runs and
+is not over at once, one more worker stands by, so that after a kill the next call starts at once.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
 import os
 import threading
@@ -24,6 +25,7 @@ from f2a_tune.cutoff.context import Context
 from f2a_tune.cutoff.handle import NotStartedError, WorkerHandle
 from f2a_tune.cutoff.launcher import Launcher, make_launcher
 from f2a_tune.cutoff.shared import Shared, SharedFolder
+from f2a_tune.cutoff.stamp import Stamp
 from f2a_tune.outcome import ErrorReport, Outcome
 
 # A worker that died while idle is no fault of the next call, which gets a new one; if new ones die
@@ -191,6 +193,7 @@ class _Engine:
         self._lock = threading.Lock()
         self._idle: list[WorkerHandle] = []
         self._last_payload: bytes | None = None
+        self._numbers = itertools.count()
         self._end = weakref.finalize(self, _end, self._launcher, self.folder, self.process_id)
         self._stand_by()
 
@@ -204,7 +207,12 @@ class _Engine:
             worker = self._launch() if attempt else self._take()
             try:
                 return worker.perform(
-                    call.payload, context, self.folder.paths, memory, call.cutoff_seconds
+                    call.payload,
+                    context,
+                    self.folder.paths,
+                    memory,
+                    call.cutoff_seconds,
+                    if_slow=self._stand_by,
                 )
             except NotStartedError:
                 if not self._end.alive:
@@ -228,9 +236,7 @@ class _Engine:
 
     def _take(self) -> WorkerHandle:
         with self._lock:
-            worker = self._idle.pop() if self._idle else self._launch()
-        self._stand_by()
-        return worker
+            return self._idle.pop() if self._idle else self._launch()
 
     def _give_back(self, worker: WorkerHandle) -> None:
         if worker.alive:
@@ -244,7 +250,11 @@ class _Engine:
 
     def _launch(self) -> WorkerHandle:
         return WorkerHandle(
-            self._launcher, Context.current(), self.folder.paths, self._last_payload
+            self._launcher,
+            Stamp.create(self.folder.path, next(self._numbers)),
+            Context.current(),
+            self.folder.paths,
+            self._last_payload,
         )
 
 

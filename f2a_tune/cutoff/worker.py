@@ -14,16 +14,17 @@ import signal
 import sys
 from collections.abc import Mapping
 from contextlib import suppress
+from functools import partial
 from multiprocessing.connection import Connection
 from typing import Any
 
 import cloudpickle
 
 from f2a_tune import clock
-from f2a_tune.cutoff.context import Context
 from f2a_tune.cutoff.limits import memory_limit
-from f2a_tune.cutoff.messages import Ended, Hello, Prepare, Reply, Started, Task, error_texts
+from f2a_tune.cutoff.messages import Hello, Prepare, Reply, Task, error_texts
 from f2a_tune.cutoff.shared import Shared, SharedReader
+from f2a_tune.cutoff.stamp import Stamp
 from f2a_tune.outcome import Kind
 
 PR_SET_PDEATHSIG = 1
@@ -38,6 +39,8 @@ def become_worker(parent_pid: int) -> None:
         ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
         if os.getppid() != parent_pid:  # it died before the line above could take effect
             os._exit(1)
+        with suppress(OSError):
+            os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
         with suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:
             file.write(OOM_SCORE_ADJUSTMENT)
 
@@ -45,25 +48,83 @@ def become_worker(parent_pid: int) -> None:
 def serve(connection: Connection) -> None:
     """Answer tasks until the parent hangs up."""
     _draw_own_random_numbers()
-    reader = SharedReader()
-    context: Context | None = None
     connection.send(Hello(os.getpid()))
+    performer: Performer | None = None
     while True:
         try:
             message = connection.recv()
         except (EOFError, OSError):
             return
-        context = message.context or context
         if isinstance(message, Prepare):
-            # A failure here would come back with the first task, where it can be reported.
-            with suppress(Exception):
-                message.context.apply()
-                for path in message.shared_paths.values():
-                    reader.load(path)
-                if message.last_payload is not None:
-                    cloudpickle.loads(message.last_payload)
+            performer = Performer(connection, message)
         else:
-            _perform(message, context, reader, connection)
+            assert performer is not None
+            performer.perform(message)
+
+
+class Performer:
+    """Performs tasks one after another; prepares itself before the first."""
+
+    def __init__(self, connection: Connection, message: Prepare) -> None:
+        self._connection: Connection | Nowhere = Nowhere()
+        self._reader = SharedReader()
+        self._context = message.context
+        self._stamp = Stamp(message.stamp_path)
+        # What fails now is reported with the task that needs it.
+        with suppress(Exception):
+            for path in message.shared_paths.values():
+                self._reader.load(path)
+            if message.last_payload is not None:
+                cloudpickle.loads(message.last_payload)
+        # A forked process copies a page of memory when it first writes to it, and a first call
+        # writes to a thousand: a rehearsal takes that time now.
+        with suppress(Exception):
+            rehearsal = Task(cloudpickle.dumps((pow, (2, 3), {})), None, {}, None)
+            self.perform(pickle.loads(pickle.dumps(rehearsal)))
+        self._stamp.clear()
+        self._connection = connection
+
+    def perform(self, task: Task) -> None:
+        """Run the call, stamp its begin and end, and reply."""
+        started = clock.monotonic_seconds()
+        value: Any = None
+        failure: BaseException | None = None
+        try:
+            self._context = task.context or self._context
+            self._context.apply()  # each time: the last call may have changed something
+            function, args, kwargs = self._loaded(task)
+            started = clock.monotonic_seconds()
+            self._stamp.mark_started(started)
+            with memory_limit(task.memory_bytes):
+                value = function(*args, **kwargs)
+        except BaseException as error:
+            failure = error
+        ended = clock.monotonic_seconds()
+        self._stamp.mark_ended(ended)
+        seconds = ended - started
+        reply, body = _success(value, seconds) if failure is None else _failure(failure, seconds)
+        self._connection.send(reply)
+        if body is not None:
+            self._connection.send_bytes(body)
+
+    def _loaded(self, task: Task) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:
+        function, args, kwargs = cloudpickle.loads(task.payload)
+        resolve = partial(self._resolved, task.shared_paths)
+        return function, tuple(map(resolve, args)), {k: resolve(v) for k, v in kwargs.items()}
+
+    def _resolved(self, paths: Mapping[str, str], value: Any) -> Any:
+        return self._reader.load(paths[value.name]) if isinstance(value, Shared) else value
+
+
+class Nowhere:
+    """Takes the messages of a rehearsal, pickles them as a connection would, and drops them."""
+
+    def send(self, message: Any) -> None:
+        """Pickle and drop."""
+        pickle.dumps(message)
+
+    def send_bytes(self, body: bytes) -> None:
+        """Drop."""
 
 
 def _draw_own_random_numbers() -> None:
@@ -74,65 +135,27 @@ def _draw_own_random_numbers() -> None:
         numpy.random.seed()
 
 
-def _perform(
-    task: Task, context: Context | None, reader: SharedReader, connection: Connection
-) -> None:
+def _success(value: Any, seconds: float) -> tuple[Reply, bytes | None]:
     try:
-        if context is not None:  # also if it is not new: the last call may have changed something
-            context.apply()
-        function, args, kwargs = cloudpickle.loads(task.payload)
-        args = tuple(_resolved(value, task.shared_paths, reader) for value in args)
-        kwargs = {
-            name: _resolved(value, task.shared_paths, reader) for name, value in kwargs.items()
-        }
-    except BaseException as error:
-        connection.send(Started(clock.monotonic_seconds()))
-        connection.send(Ended(0.0))
-        _send(connection, *_failure(error))
-        return
-    started = clock.monotonic_seconds()
-    connection.send(Started(started))
-    failure, value = None, None
-    try:
-        with memory_limit(task.memory_bytes):
-            value = function(*args, **kwargs)
-    except BaseException as error:
-        failure = error
-    connection.send(Ended(clock.monotonic_seconds() - started))
-    _send(connection, *(_success(value) if failure is None else _failure(failure)))
-
-
-def _send(connection: Connection, reply: Reply, body: bytes | None) -> None:
-    connection.send(reply)
-    if body is not None:
-        connection.send_bytes(body)
-
-
-def _resolved(value: Any, paths: Mapping[str, str], reader: SharedReader) -> Any:
-    return reader.load(paths[value.name]) if isinstance(value, Shared) else value
-
-
-def _success(value: Any) -> tuple[Reply, bytes | None]:
-    try:
-        return Reply(Kind.FINISHED, True), _pickled(value)
+        return Reply(seconds, Kind.FINISHED, True), _pickled(value)
     except MemoryError as error:
-        return Reply(Kind.OUT_OF_MEMORY, False, **error_texts(error)), None
+        return Reply(seconds, Kind.OUT_OF_MEMORY, False, **error_texts(error)), None
     except Exception as error:
         texts = error_texts(error)
         texts["error_message"] = (
             f"the call finished, but its result of type {type(value).__name__} cannot be sent "
             f"back ({texts['error_message']}): return plain data."
         )
-        return Reply(Kind.FAILED, False, **texts), None
+        return Reply(seconds, Kind.FAILED, False, **texts), None
 
 
-def _failure(error: BaseException) -> tuple[Reply, bytes | None]:
+def _failure(error: BaseException, seconds: float) -> tuple[Reply, bytes | None]:
     kind = Kind.OUT_OF_MEMORY if isinstance(error, MemoryError) else Kind.FAILED
     try:
         body: bytes | None = _pickled(error)
     except BaseException:  # its own methods ran: anything may have happened
         body = None
-    return Reply(kind, body is not None, **error_texts(error)), body
+    return Reply(seconds, kind, body is not None, **error_texts(error)), body
 
 
 def _pickled(value: Any) -> bytes:
