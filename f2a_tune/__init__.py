@@ -1,5 +1,36 @@
-"""f2a_tune: find good configurations inside a wall-clock budget, and learn when to give up."""
+"""f2a_tune: find good configurations inside a wall-clock budget, and learn when to give up.
+
+Names are imported when they are first used, so that ``import f2a_tune`` costs next to nothing.
+"""
 
 from __future__ import annotations
 
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from f2a_tune.cutoff import CutoffPool, run_with_cutoff
+    from f2a_tune.outcome import Outcome
+
 __version__ = "0.1.0.dev0"
+
+_HOMES = {
+    "CutoffPool": "f2a_tune.cutoff",
+    "Outcome": "f2a_tune.outcome",
+    "run_with_cutoff": "f2a_tune.cutoff",
+}
+_PACKAGES = ("bandit", "cutoff", "visualization")
+
+__all__ = ["CutoffPool", "Outcome", "__version__", "run_with_cutoff"]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        return getattr(importlib.import_module(_HOMES[name]), name)
+    if name in _PACKAGES:
+        return importlib.import_module(f"f2a_tune.{name}")
+    raise AttributeError(f"module 'f2a_tune' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_HOMES, *_PACKAGES])

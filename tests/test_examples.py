@@ -1,0 +1,32 @@
+"""Every example runs and prints what it promises."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+EXAMPLES = Path(__file__).parents[1] / "examples"
+EXPECTED = {
+    "any_function_with_a_cutoff.py": ["C=1e+06: gave_up after 2.", "C=1e-09: finished"],
+    "the_papers_figures.py": ["doubling   wait-ucb", "wrote paper.png"],
+}
+
+
+def test_all_examples_are_tested():
+    assert {path.name for path in EXAMPLES.glob("*.py")} == set(EXPECTED)
+
+
+@pytest.mark.parametrize("name", EXPECTED)
+def test_example(name, tmp_path):
+    done = subprocess.run(
+        [sys.executable, str(EXAMPLES / name)],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    for words in EXPECTED[name]:
+        assert words in done.stdout
