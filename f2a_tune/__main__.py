@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from f2a_tune.cli import main
+from f2a_tune.cli import script
 
-raise SystemExit(main())
+script()

@@ -8,7 +8,7 @@ import pytest
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 EXPECTED = {
-    "any_function_with_a_cutoff.py": ["C=1e+06: gave_up after 2.", "C=1e-09: finished"],
+    "any_function_with_a_cutoff.py": ["C=1e+06: gave_up after 5.", "C=1e-09: finished"],
     "the_papers_figures.py": ["doubling   wait-ucb", "wrote paper.png"],
 }
 

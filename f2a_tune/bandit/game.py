@@ -41,8 +41,8 @@ class Game:
     Parameters
     ----------
     delays
-        P(delay = level i), one row an arm (K×D); a further column D+1 is the chance that a pull
-        never finishes. One row may be given alone for a single arm.
+        P(delay = level i), one row an arm (K×D); where ``levels`` are given, one column more than
+        levels is the chance that a pull never finishes. A single row stands for a single arm.
     rewards
         Mean potential reward in [0, 1]: a number, one per arm (K), or one per arm and delay (K×D).
     levels
@@ -226,8 +226,8 @@ def _checked_delays(delays: ArrayLike) -> Floats:
     wrong = int(np.argmax(np.abs(sums - 1)))
     if abs(sums[wrong] - 1) > PROBABILITY_TOLERANCE:
         raise ValueError(
-            f"delays of arm {wrong} must sum to 1, got {sums[wrong]:.6g}: add what is missing as "
-            "a last column, the chance that a pull never finishes."
+            f"delays of arm {wrong} must sum to 1, got {sums[wrong]:.6g}: give levels=, and what "
+            "is missing as one more column, the chance that a pull never finishes."
         )
     return np.asarray(probabilities / sums[:, None], dtype=np.float64)
 

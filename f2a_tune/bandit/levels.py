@@ -42,21 +42,22 @@ class Levels:
     give_up_costs: tuple[float, ...]
 
     def __post_init__(self) -> None:
-        if len(self.finish_costs) != len(self.give_up_costs):
+        if not self.finish_costs or len(self.finish_costs) != len(self.give_up_costs):
             raise ValueError(
                 "finish_costs and give_up_costs need one entry a level each, "
                 f"got {len(self.finish_costs)} and {len(self.give_up_costs)}."
             )
         # Estimates stop looking at longer waits once no reward can make up for the cost so far,
         # which is right only if waiting longer never costs less.
-        previous = 0.0
-        for finish, give_up in zip(self.finish_costs, self.give_up_costs, strict=True):
-            if finish < previous or give_up < previous or min(finish, give_up) <= 0:
+        least = 0.0, 0.0
+        for costs in zip(self.finish_costs, self.give_up_costs, strict=True):
+            rising = costs[0] >= max(least) and costs[1] >= least[1] and min(costs) > 0
+            if not (rising and all(map(math.isfinite, costs))):
                 raise ValueError(
-                    "costs must be above 0 and must not fall from level to level, got "
+                    "costs must be finite, above 0 and must not fall from level to level, got "
                     f"finish_costs={self.finish_costs!r}, give_up_costs={self.give_up_costs!r}."
                 )
-            previous = give_up
+            least = costs
 
     @classmethod
     def waiting(cls, waits: Iterable[Any]) -> Levels:

@@ -8,6 +8,7 @@ position of the best one, smallest gap); `plain` is given in full there.
 from __future__ import annotations
 
 import math
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -126,10 +127,14 @@ def cross_validation(table: str | Path) -> Game:
     try:
         with np.load(table, allow_pickle=False) as file:
             seconds, scores = file["seconds"].astype(float), file["scores"].astype(float)
-    except (OSError, ValueError, KeyError) as error:
+    except (OSError, ValueError, KeyError, EOFError, TypeError, zipfile.BadZipFile) as error:
         raise ValueError(
             f"table={str(table)!r} is not a replay table with 'seconds' and 'scores': {error}"
         ) from error
+    if not np.all((seconds > 0) & np.isfinite(seconds)):
+        raise ValueError(f"table={str(table)!r}: seconds must be finite and above 0.")
+    if np.isinf(scores).any() or np.isnan(scores).all():
+        raise ValueError(f"table={str(table)!r}: scores must be finite, or NaN for killed fits.")
     low, high = float(np.nanmin(scores)), float(np.nanmax(scores))
     scaled = (scores - low) / (high - low) if high > low else np.where(np.isnan(scores), scores, 1)
     fastest, slowest = float(np.nanmin(seconds)), float(np.nanmax(seconds))

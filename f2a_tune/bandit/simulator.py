@@ -21,6 +21,7 @@ from f2a_tune.bandit.levels import Floats
 from f2a_tune.bandit.policies import ConstantPolicy, Policy, make_policy
 from f2a_tune.checks import known_name, positive_integer, positive_number
 
+# In units of the smallest cost.
 FIRST_CHECKPOINT = 100.0
 CHECKPOINTS_PER_DECADE = 10
 ENGINES = ("auto", "compiled", "python")
@@ -104,7 +105,7 @@ def simulate(
     [500, 500]
     """
     runs = positive_integer("runs", runs)
-    marks = _checkpoints(positive_number("budget", budget), checkpoints)
+    marks = _checkpoints(positive_number("budget", budget), checkpoints, game)
     player = _player(game, policy)
     kernel_of = _kernel_finder(player, known_name("engine", engine, ENGINES))
     ledgers = []
@@ -119,7 +120,7 @@ def simulate(
         ledgers.append(ledger)
     return Simulation(
         game=game,
-        policy=policy if isinstance(policy, str) else policy.name,
+        policy=policy if isinstance(policy, str) else player.name,
         checkpoints=marks,
         pulls_at=np.stack([ledger.pulls_at for ledger in ledgers]),
         rewards=np.stack([ledger.reward_at for ledger in ledgers]),
@@ -162,13 +163,13 @@ def _kernel_finder(policy: Policy, engine: str) -> Any:
         return None
     try:
         from f2a_tune.bandit import compiled
-    except ImportError:
+    except ImportError as error:
         message = (
-            "numba is not installed, so the simulation runs in plain Python, hundreds of times "
-            "slower: pip install 'f2a_tune[sim]'."
+            f"numba cannot be imported ({error}), so the simulation runs in plain Python, "
+            "hundreds of times slower: pip install 'f2a_tune[sim]'."
         )
         if engine == "compiled":
-            raise ImportError(message) from None
+            raise ImportError(message) from error
         warnings.warn(message, SlowSimulationWarning, stacklevel=3)
         return None
     if compiled.is_compilable(policy):
@@ -180,11 +181,12 @@ def _kernel_finder(policy: Policy, engine: str) -> Any:
     return None
 
 
-def _checkpoints(budget: float, marks: Iterable[float] | None) -> Floats:
+def _checkpoints(budget: float, marks: Iterable[float] | None, game: Game) -> Floats:
     if marks is None:
-        decades = max(np.log10(budget / FIRST_CHECKPOINT), 0.0)
-        count = 1 + round(CHECKPOINTS_PER_DECADE * decades)
-        values = np.unique(np.round(np.geomspace(FIRST_CHECKPOINT, budget, count)))
+        first = min(FIRST_CHECKPOINT * game.levels.smallest_cost, budget / 10)
+        count = 1 + round(CHECKPOINTS_PER_DECADE * np.log10(budget / first))
+        # Three digits: marks that can be read and typed.
+        values = np.array([float(f"{mark:.3g}") for mark in np.geomspace(first, budget, count)])
     else:
         values = np.array([positive_number("checkpoints", mark) for mark in marks])
         if np.any(np.diff(values) <= 0) or (len(values) and values[-1] > budget):

@@ -7,8 +7,10 @@ what they need when they run, so that ``--help`` stays quick.
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
+from typing import NoReturn
 
 from f2a_tune import __version__
 
@@ -29,6 +31,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"f2a-tune: {' '.join(str(error).split())}", file=sys.stderr)
         return BAD_INPUT
     return DONE
+
+
+def script() -> NoReturn:
+    """The installed command: like `main`, but it ends the process."""
+    code = main()
+    if code == INTERRUPTED:
+        # Threads that are still simulating would hold up an ordinary exit.
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
+    sys.exit(code)
 
 
 def _parser() -> argparse.ArgumentParser:

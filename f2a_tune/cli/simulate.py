@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import json
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,7 +30,7 @@ or all.
 Regret is sum of (best rate x expected cost - expected reward) over the pulls made."""
 
 # A run of this length compiles all there is, so that timing measures the simulation alone.
-WARM_UP_BUDGET = 100.0
+WARM_UP_COSTS = 30.0
 
 
 @dataclass(frozen=True)
@@ -70,13 +71,13 @@ def run(options: argparse.Namespace) -> None:
     budget = positive_number("--budget", _number("--budget", options.budget))
     runs = positive_integer("--runs", _number("--runs", options.runs))
     jobs = positive_integer("--jobs", _number("--jobs", options.jobs))
-    seed = int(_number("--seed", options.seed))
+    seed = _whole_number("--seed", options.seed)
     known = [*SCENARIOS, "cross-validation"]
     scenarios = _names("--scenario", options.scenario, known, PAPER_SCENARIOS, list(SCENARIOS))
     policies = _names("--policy", options.policy, list(POLICIES), PAPER_POLICIES, list(POLICIES))
     for path in (options.json, options.plot):
-        if path is not None and not Path(path).absolute().parent.is_dir():
-            raise ValueError(f"the folder of {path!r} does not exist: make it first.")
+        _check_writable(path)
+    save_plot = _plot_writer(options.plot)
     if options.table is not None and "cross-validation" not in scenarios:
         raise ValueError("--table is read by --scenario cross-validation only.")
     games = {
@@ -84,11 +85,12 @@ def run(options: argparse.Namespace) -> None:
         for name in scenarios
     }
     results = _simulate_all(games, policies, budget, runs, seed, jobs)
-    print(_table(results))
+    # Files first: whatever becomes of standard output, the work of minutes is kept.
     if options.json is not None:
         Path(options.json).write_text(json.dumps(_figures(results), indent=1) + "\n")
-    if options.plot is not None:
-        _plot(results, options.plot)
+    if save_plot is not None:
+        save_plot([m.simulation for row in results.values() for m in row.values()])
+    print(_table(results))
 
 
 def _simulate_all(
@@ -111,31 +113,24 @@ def _simulate_all(
 
     pairs = [(name, policy) for policy in policies for name in games]
     results: dict[str, dict[str, Measured]] = {name: {} for name in games}
-    with (
-        tqdm(total=len(pairs), unit="game", disable=not sys.stderr.isatty()) as bar,
-        ThreadPoolExecutor(jobs) as threads,
-    ):
-        # Compile one after another: the compiler holds the interpreter's lock anyway.
-        for policy in policies:
-            bar.set_description(f"compiling {policy}")
-            simulate(next(iter(games.values())), policy, WARM_UP_BUDGET, 1, seed)
-        for (name, policy), measured in zip(pairs, _in_order(threads, play, pairs), strict=True):
-            results[name][policy] = measured
-            bar.set_description(f"{policy} on {name}")
-            bar.update()
-    return results
-
-
-def _in_order(
-    threads: ThreadPoolExecutor, play: Any, pairs: Sequence[tuple[str, str]]
-) -> Iterator[Measured]:
-    futures = [threads.submit(play, *pair) for pair in pairs]
+    threads = ThreadPoolExecutor(jobs)
     try:
-        for future in futures:
-            yield future.result()
+        with tqdm(total=len(pairs), unit="game", disable=not sys.stderr.isatty()) as bar:
+            if importlib.util.find_spec("numba") is not None:
+                # One after another: the compiler holds the interpreter's lock anyway.
+                for policy in policies:
+                    bar.set_description(f"compiling {policy}")
+                    game = next(iter(games.values()))
+                    simulate(game, policy, WARM_UP_COSTS * game.levels.smallest_cost, 1, seed)
+            futures = [threads.submit(play, *pair) for pair in pairs]
+            for (name, policy), future in zip(pairs, futures, strict=True):
+                results[name][policy] = future.result()
+                bar.set_description(f"{policy} on {name}")
+                bar.update()
     finally:
-        for future in futures:
-            future.cancel()
+        # Ctrl-C: runs that have begun cannot be stopped, but nobody waits for them.
+        threads.shutdown(wait=False, cancel_futures=True)
+    return results
 
 
 def _table(results: dict[str, dict[str, Measured]]) -> str:
@@ -184,7 +179,7 @@ def _figures_of(measured: Measured) -> dict[str, Any]:
         "regret": float(means[-1]),
         "regret_sd": float(result.sd()[-1]),
         "paper_regret": float(result.paper_regret[:, -1].mean()),
-        "paper_regret_sd": float(result.paper_regret[:, -1].std(ddof=int(len(means) > 1))),
+        "paper_regret_sd": float(result.paper_regret[:, -1].std(ddof=int(len(result.epochs) > 1))),
         "epochs": float(result.epochs.mean()),
         "ns_per_epoch": measured.ns_per_epoch,
         "checkpoints": {
@@ -193,16 +188,37 @@ def _figures_of(measured: Measured) -> dict[str, Any]:
     }
 
 
-def _plot(results: dict[str, dict[str, Measured]], path: str) -> None:
-    simulations = [measured.simulation for row in results.values() for measured in row.values()]
-    if path.endswith((".html", ".htm")):
+def _check_writable(path: str | None) -> None:
+    if path is None:
+        return
+    if Path(path).is_dir():
+        raise ValueError(f"{path!r} is a folder: name a file in it.")
+    folder = Path(path).absolute().parent
+    if not folder.is_dir():
+        raise ValueError(f"the folder of {path!r} does not exist: make it first.")
+    if not os.access(folder, os.W_OK):
+        raise ValueError(f"the folder of {path!r} cannot be written to.")
+
+
+def _plot_writer(path: str | None) -> Callable[[list[Simulation]], None] | None:
+    """What draws the plot; asked for before the simulation, since it may be missing."""
+    if path is None:
+        return None
+    kind = Path(path).suffix.lower()
+    if kind in (".html", ".htm"):
+        import plotly  # noqa: F401
+
         from f2a_tune.visualization import plot_regret
 
-        plot_regret(simulations).write_html(path, include_plotlyjs=True)
-    else:
-        from f2a_tune.visualization.matplotlib import plot_regret as plot_still
+        return lambda simulations: plot_regret(simulations).write_html(path)
+    from matplotlib.figure import Figure
 
-        plot_still(simulations).savefig(path, dpi=150)
+    from f2a_tune.visualization.matplotlib import plot_regret as plot_still
+
+    known = Figure().canvas.get_supported_filetypes()
+    if kind.removeprefix(".") not in known:
+        raise ValueError(f"--plot {path!r}: use one of {', '.join(sorted(known))} or html.")
+    return lambda simulations: plot_still(simulations).savefig(path, dpi=150)
 
 
 def _names(
@@ -214,6 +230,13 @@ def _names(
         known_name(argument, part, [*known, *groups])
         names += [name for name in groups.get(part, [part]) if name not in names]
     return names
+
+
+def _whole_number(argument: str, text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise ValueError(f"{argument} must be a whole number, got {text!r}.") from None
 
 
 def _number(argument: str, text: str) -> float:

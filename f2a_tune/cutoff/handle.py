@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import pickle
 import signal
 from collections.abc import Callable, Mapping
@@ -10,7 +9,7 @@ from multiprocessing.connection import Connection
 
 from f2a_tune import clock
 from f2a_tune.cutoff.context import Context
-from f2a_tune.cutoff.launcher import Launcher, WorkerStartError
+from f2a_tune.cutoff.launcher import Launcher
 from f2a_tune.cutoff.messages import Hello, Prepare, Reply, Task
 from f2a_tune.cutoff.stamp import Stamp
 from f2a_tune.outcome import ErrorReport, Kind, Outcome
@@ -25,6 +24,12 @@ RESULT_SECONDS = 60.0
 
 # A call that is over by then needs no standby, and should not share the cores with its start.
 QUICK_SECONDS = 0.002
+
+
+# How often to look whether a call has begun that is late to begin.
+LOOK_AGAIN_SECONDS = 0.002
+# poll() counts milliseconds in 32 bits; a longer wait is made of several.
+LONGEST_POLL_SECONDS = 3600.0
 
 
 class NotStartedError(Exception):
@@ -44,12 +49,17 @@ class WorkerHandle:
     ) -> None:
         self._launcher = launcher
         self._stamp = stamp
-        self._connection: Connection = launcher.launch()
         self._pid: int | None = None
         self._context = context
-        # Sent before the worker exists: it finds the message when it is up, and so warms itself.
-        self._connection.send(Prepare(stamp.path, context, dict(shared_paths), last_payload))
         self.alive = True
+        try:
+            self._connection: Connection = launcher.launch()
+            self._generation = launcher.generation
+            # Sent before the worker is there: it finds the message when it is, and warms itself.
+            self._connection.send(Prepare(stamp.path, context, dict(shared_paths), last_payload))
+        except BaseException:
+            stamp.close()
+            raise
 
     def perform(
         self,
@@ -76,14 +86,14 @@ class WorkerHandle:
             started = self._stamp.started
             if started is None:
                 self.kill()
-                raise NotStartedError from None
+                raise NotStartedError("a worker process died before it began the call") from None
             return self._death(clock.monotonic_seconds() - started)
 
     def kill(self) -> None:
         """End the worker and everything it started."""
         if not self.alive:
             return
-        if self._pid is not None:
+        if self._pid is not None and self._generation == self._launcher.generation:
             self._launcher.kill(self._pid)
         # A worker that has not said hello yet finds nobody there and leaves.
         self._forget()
@@ -102,32 +112,31 @@ class WorkerHandle:
             hello = None
         if not isinstance(hello, Hello):
             self.kill()
-            raise WorkerStartError(
-                "a worker process did not start: see its messages on standard error."
-            )
+            raise NotStartedError("a worker process did not start")
         self._pid = hello.pid
 
     def _await_end(self, sent: float, cutoff_seconds: float) -> Outcome:
         deadline = sent + cutoff_seconds
         while True:
-            wait = max(deadline - clock.monotonic_seconds(), 0.0)
-            if self._connection.poll(None if math.isinf(wait) else wait):
+            wait = min(max(deadline - clock.monotonic_seconds(), 0.0), LONGEST_POLL_SECONDS)
+            if self._connection.poll(wait):
                 return self._received()
             # Nothing by then: the call may have begun later than it was sent, or have ended.
             started, ended = self._stamp.started, self._stamp.ended
             if ended is not None:
-                later = ended + RESULT_SECONDS
+                limit = ended + RESULT_SECONDS
             elif started is not None:
-                later = started + cutoff_seconds
+                limit = started + cutoff_seconds
             else:
-                later = sent + cutoff_seconds + LOADING_SECONDS
+                limit = sent + cutoff_seconds + LOADING_SECONDS
             now = clock.monotonic_seconds()
-            if now >= later:
+            if now >= limit and not self._connection.poll(0):
                 self.kill()
                 if started is not None and ended is not None:
                     return _result_too_slow(ended - started)
                 return Outcome.gave_up(cutoff_seconds, now - (started or sent))
-            deadline = later
+            # It may begin at any moment, and its cutoff counts from then: look again soon.
+            deadline = limit if started is not None else min(limit, now + LOOK_AGAIN_SECONDS)
 
     def _received(self) -> Outcome:
         reply = self._connection.recv()
@@ -182,10 +191,11 @@ def _exception(body: bytes | None) -> BaseException | None:
 
 def _cause_of_death(code: int | None) -> str:
     if code is None:
-        return "the worker process died"
+        return "the worker process lost its connection and was ended"
     if code >= 0:
         return f"the worker process ended itself with exit code {code}"
-    name = signal.Signals(-code).name
+    known = -code in set(signal.Signals)
+    name = signal.Signals(-code).name if known else f"signal {-code}"
     if code == -signal.SIGKILL:
         return f"the worker process was killed ({name}), most likely for want of memory"
     return f"the worker process was killed by a signal ({name})"

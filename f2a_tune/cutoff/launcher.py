@@ -11,6 +11,7 @@ import contextlib
 import json
 import os
 import socket
+import struct
 import subprocess
 import sys
 import threading
@@ -18,12 +19,16 @@ from collections.abc import Sequence
 from multiprocessing.connection import Connection
 from typing import Protocol
 
+from f2a_tune import clock
 from f2a_tune.cutoff import zygote
-from f2a_tune.cutoff.processes import kill_group
+from f2a_tune.cutoff.processes import has_ended, kill_group
 
 START_METHOD = "F2A_TUNE_START_METHOD"
 START_SECONDS = 120.0
 END_SECONDS = 5.0
+DYING_SECONDS = 1.0
+# How long a worker may stop reading or writing in the middle of a message.
+TRANSFER_SECONDS = 60.0
 THREAD_VARIABLES = (
     "OMP_NUM_THREADS",
     "OPENBLAS_NUM_THREADS",
@@ -42,11 +47,14 @@ class WorkerStartError(RuntimeError):
 class Launcher(Protocol):
     """What the pool needs to know of how workers start."""
 
+    generation: int
+    """Changes when all workers so far have died with what had started them."""
+
     def launch(self) -> Connection:
         """A connection to a worker that is starting; it will send `Hello`."""
 
     def kill(self, pid: int) -> None:
-        """End a worker and what it started, at once, and forget it."""
+        """End a worker of this generation and what it started, at once, and forget it."""
 
     def exit_code(self, pid: int) -> int | None:
         """How a worker that has died ended: its exit code, or minus the signal."""
@@ -75,6 +83,7 @@ class ForkLauncher:
         self._environment = environment
         self._lock = threading.Lock()
         self._closed = False
+        self.generation = 0
         self._control, self._process = self._start()
 
     def _start(self) -> tuple[socket.socket, subprocess.Popen[bytes]]:
@@ -109,33 +118,46 @@ class ForkLauncher:
                 socket.send_fds(self._control, [zygote.FORK], [theirs.fileno()])
             except OSError:
                 self._control.close()
+                self._process.kill()
                 self._process.wait()
+                self.generation += 1
                 self._control, self._process = self._start()
                 socket.send_fds(self._control, [zygote.FORK], [theirs.fileno()])
-            return Connection(ours.detach())
+            return _connection(ours)
 
     def kill(self, pid: int) -> None:
         """Kill the group now; no process can get its number before the zygote has reaped it."""
-        kill_group(pid)
+        self._kill_group(pid)
         with self._lock, contextlib.suppress(OSError):
             self._control.send(b"%s %d" % (zygote.REAP, pid))
 
     def exit_code(self, pid: int) -> int | None:
-        """Ask the zygote, whose child it is."""
-        # What the dead worker had started lives on in its group, which a zombie still leads.
-        kill_group(pid)
+        """Ask the zygote, whose child it is; None if it did not end by itself."""
+        ended = _ends_soon(pid)
+        self._kill_group(pid)  # what it had started lives on in its group, which a zombie leads
         with self._lock:
             try:
                 self._control.settimeout(END_SECONDS)
                 self._control.send(b"%s %d" % (zygote.STATUS, pid))
-                return int(self._control.recv(64))
+                while True:  # an answer that nobody waited for may still be there
+                    whose, _, code = self._control.recv(64).partition(b" ")
+                    if not whose or int(whose) == pid:
+                        return int(code) if ended else None
             except (OSError, ValueError):
                 return None
+
+    def _kill_group(self, pid: int) -> None:
+        # A worker dies with its zygote, and then its number may be somebody else's.
+        if self._process.poll() is None:
+            kill_group(pid)
 
     def close(self) -> None:
         """Hang up; the zygote then ends everything."""
         with self._lock:
             self._closed = True
+            # Also if a forked twin of this process holds the socket too.
+            with contextlib.suppress(OSError):
+                self._control.shutdown(socket.SHUT_RDWR)
             self._control.close()
         try:
             self._process.wait(END_SECONDS)
@@ -151,6 +173,7 @@ class SpawnLauncher:
         self._settings = {"preload": list(preload)}
         self._environment = environment
         self._processes: dict[int, subprocess.Popen[bytes]] = {}
+        self.generation = 0
 
     def launch(self) -> Connection:
         """Start an interpreter that sits at the other end of a new socket."""
@@ -163,20 +186,22 @@ class SpawnLauncher:
                 theirs.fileno(),
             )
             self._processes[process.pid] = process
-            return Connection(ours.detach())
+            return _connection(ours)
 
     def kill(self, pid: int) -> None:
         """Kill the group and wait for its leader, which dies at once."""
-        kill_group(pid)
-        self.exit_code(pid)
+        process = self._processes.pop(pid, None)
+        if process is not None:
+            kill_group(pid)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(END_SECONDS)
 
     def exit_code(self, pid: int) -> int | None:
-        """How it ended."""
-        process = self._processes.pop(pid, None)
-        try:
-            return None if process is None else process.wait(END_SECONDS)
-        except subprocess.TimeoutExpired:
-            return None
+        """How it ended; None if it did not end by itself."""
+        process = self._processes.get(pid)
+        ended = process is not None and _ends_soon(pid)
+        self.kill(pid)
+        return process.returncode if process is not None and ended else None
 
     def close(self) -> None:
         """Kill all workers."""
@@ -184,13 +209,32 @@ class SpawnLauncher:
             self.kill(pid)
 
 
+def _connection(ours: socket.socket) -> Connection:
+    """The parent's end, on which no read or write can block for ever."""
+    limit = struct.pack("ll", int(TRANSFER_SECONDS), 0)
+    for option in (socket.SO_SNDTIMEO, socket.SO_RCVTIMEO):
+        ours.setsockopt(socket.SOL_SOCKET, option, limit)
+    return Connection(ours.detach())
+
+
+def _ends_soon(pid: int) -> bool:
+    """A dying process closes its files first: whether it is dead a moment after it hung up."""
+    deadline = clock.monotonic_seconds() + DYING_SECONDS
+    while not has_ended(pid):
+        if clock.monotonic_seconds() > deadline:
+            return False
+        clock.sleep_seconds(0.001)
+    return True
+
+
 def _interpreter(
     code: str, settings: str, environment: dict[str, str], file: int
 ) -> subprocess.Popen[bytes]:
     """A Python process of our own module, in a session of its own so that Ctrl-C passes it by."""
+    paths = [entry for entry in sys.path if isinstance(entry, str)]
     bootstrap = "import json, sys; sys.path[:] = json.loads(sys.argv[1]); "
     return subprocess.Popen(
-        [sys.executable, "-c", bootstrap + code, json.dumps(sys.path), settings],
+        [sys.executable, "-c", bootstrap + code, json.dumps(paths), settings],
         stdin=subprocess.DEVNULL,
         pass_fds=[file],
         start_new_session=True,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 SUPPORTED = sys.platform == "linux"
 
@@ -30,7 +30,8 @@ def memory_limit(memory_bytes: int | None) -> Iterator[None]:
     try:
         yield
     finally:
-        resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
+        with suppress(ValueError, OSError):  # the call may have lowered the hard limit itself
+            resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
 
 
 def _mapped_bytes() -> int:

@@ -14,6 +14,7 @@ import warnings
 import weakref
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -23,7 +24,7 @@ from f2a_tune.checks import positive_integer, real_number
 from f2a_tune.cutoff import limits
 from f2a_tune.cutoff.context import Context
 from f2a_tune.cutoff.handle import NotStartedError, WorkerHandle
-from f2a_tune.cutoff.launcher import Launcher, make_launcher
+from f2a_tune.cutoff.launcher import Launcher, WorkerStartError, make_launcher
 from f2a_tune.cutoff.shared import Shared, SharedFolder
 from f2a_tune.cutoff.stamp import Stamp
 from f2a_tune.outcome import ErrorReport, Outcome
@@ -42,9 +43,10 @@ class MemoryLimitWarning(UserWarning):
 
 @dataclass(frozen=True)
 class Call:
-    """A function with its arguments as bytes, and its limits."""
+    """A function with its arguments as bytes, the settings of its caller, and its limits."""
 
     payload: bytes
+    context: Context
     memory_bytes: int | None
     cutoff_seconds: float
 
@@ -88,16 +90,21 @@ class CutoffPool:
             )
         self.preload = tuple(preload)
         self.memory = checked_memory(memory)
-        self.threads_per_worker = (
+        self.threads_per_worker: int | None = (
             max(cores // self.n_workers, 1)
             if threads_per_worker is None
             else positive_integer("threads_per_worker", threads_per_worker)
         )
+        self._closed = False
+        self._reset()
+        _pools.add(self)
+
+    def _reset(self) -> None:
+        """Begin without workers: at first, and in a forked child, where locks may be held."""
         self._room = threading.BoundedSemaphore(self.n_workers)
         self._lock = threading.Lock()
         self._engine: _Engine | None = None
         self._threads: ThreadPoolExecutor | None = None
-        self._closed = False
 
     def run(
         self,
@@ -142,7 +149,7 @@ class CutoffPool:
         """Hand an object over once; pass what this returns to calls in its place.
 
         Numpy arrays in it become read-only memory maps in a private folder, which is removed with
-        the pool.
+        the pool. Other objects are loaded once by every worker: do not change them in place.
         """
         if not isinstance(name, str) or not name:
             raise TypeError(f"name must be a text that is not empty, got {name!r}.")
@@ -174,9 +181,21 @@ class CutoffPool:
         with self._lock:
             if self._closed:
                 raise RuntimeError("this CutoffPool is closed: make a new one.")
-            if self._engine is None or self._engine.process_id != os.getpid():
+            if self._engine is None:
                 self._engine = _Engine(self.preload, self.threads_per_worker)
             return self._engine
+
+
+_pools: weakref.WeakSet[CutoffPool] = weakref.WeakSet()
+
+
+def _reset_in_child() -> None:
+    for pool in list(_pools):
+        pool._reset()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_reset_in_child)
 
 
 class _Engine:
@@ -198,37 +217,41 @@ class _Engine:
         self._stand_by()
 
     def perform(self, call: Call, default_memory: int | None) -> Outcome:
-        """Run one call in the next idle worker."""
-        context = Context.current()
-        if len(call.payload) <= LARGEST_REHEARSAL:
-            self._last_payload = call.payload
-        memory = default_memory if call.memory_bytes is None else call.memory_bytes
+        """Run one call in the next idle worker, or in a new one if that has died meanwhile."""
+        reason = ""
         for attempt in range(TRIES):
-            worker = self._launch() if attempt else self._take()
+            if not self._end.alive:
+                return _died("the pool was closed")
             try:
-                return worker.perform(
-                    call.payload,
-                    context,
-                    self.folder.paths,
-                    memory,
-                    call.cutoff_seconds,
-                    if_slow=self._stand_by,
-                )
-            except NotStartedError:
-                if not self._end.alive:
-                    return Outcome.failed(
-                        ErrorReport("WorkerDiedError", "the pool was closed"), 0.0
-                    )
-            except BaseException:  # Ctrl-C: nobody waits for this call any more
-                worker.kill()
-                raise
-            finally:
-                self._give_back(worker)
-        report = ErrorReport(
-            "WorkerDiedError",
-            f"{TRIES} worker processes died one after another before the call began",
-        )
-        return Outcome.failed(report, 0.0)
+                return self._attempt(call, default_memory, fresh=attempt > 0)
+            except NotStartedError as error:
+                reason = str(error)
+            except (OSError, WorkerStartError):
+                if self._end.alive:
+                    raise
+        return _died(f"{reason}, and so did {TRIES - 1} more")
+
+    def _attempt(self, call: Call, default_memory: int | None, fresh: bool) -> Outcome:
+        worker = self._launch() if fresh else self._take()
+        try:
+            outcome = worker.perform(
+                call.payload,
+                call.context,
+                self.folder.paths,
+                default_memory if call.memory_bytes is None else call.memory_bytes,
+                call.cutoff_seconds,
+                if_slow=self._stand_by,
+            )
+        except BaseException:  # Ctrl-C: nobody waits for this call any more
+            worker.kill()
+            raise
+        if worker.alive:
+            # Only a call that went well is worth rehearsing: another may have hung in unpickling.
+            if len(call.payload) <= LARGEST_REHEARSAL:
+                self._last_payload = call.payload
+            with self._lock:
+                self._idle.append(worker)
+        return outcome
 
     def close(self) -> None:
         """End everything."""
@@ -238,13 +261,9 @@ class _Engine:
         with self._lock:
             return self._idle.pop() if self._idle else self._launch()
 
-    def _give_back(self, worker: WorkerHandle) -> None:
-        if worker.alive:
-            with self._lock:
-                self._idle.append(worker)
-
     def _stand_by(self) -> None:
-        with self._lock:
+        """Have one idle worker if it can be had; the running call must not suffer if not."""
+        with self._lock, suppress(OSError, WorkerStartError):
             if not self._idle:
                 self._idle.append(self._launch())
 
@@ -256,6 +275,10 @@ class _Engine:
             self.folder.paths,
             self._last_payload,
         )
+
+
+def _died(message: str) -> Outcome:
+    return Outcome.failed(ErrorReport("WorkerDiedError", message), 0.0)
 
 
 def _end(launcher: Launcher, folder: SharedFolder, process_id: int) -> None:
@@ -273,7 +296,12 @@ def checked_call(
     memory: int | None,
 ) -> Call:
     """Check and pack a call, before any process is troubled with it."""
-    return Call(_packed(function, args, kwargs), checked_memory(memory), _checked_cutoff(cutoff))
+    return Call(
+        payload=_packed(function, args, kwargs),
+        context=Context.current(),
+        memory_bytes=checked_memory(memory),
+        cutoff_seconds=_checked_cutoff(cutoff),
+    )
 
 
 def _packed(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> bytes:

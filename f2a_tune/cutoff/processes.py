@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
+import platform
 import signal
 from contextlib import suppress
 from pathlib import Path
@@ -36,6 +38,23 @@ def children_of(pid: int) -> list[int]:
             if int(entry.read_text().rpartition(")")[2].split()[1]) == pid:
                 found.append(int(entry.parent.name))
     return found
+
+
+def has_ended(pid: int) -> bool:
+    """Whether the process is gone, or a zombie that waits to be buried."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] in ("Z", "X")
+    except OSError:
+        return True
+
+
+def machine_tag() -> str:
+    """Tells machines, and containers of one machine, apart: a pid means something in one only."""
+    try:
+        space = os.readlink("/proc/self/ns/pid")
+    except OSError:
+        space = ""
+    return hashlib.sha256(f"{platform.node()} {space}".encode()).hexdigest()[:8]
 
 
 def kill_group(pid: int) -> None:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from f2a_tune.cutoff.processes import is_alive, start_stamp
+from f2a_tune.cutoff.processes import is_alive, machine_tag, start_stamp
 
 PREFIX = "f2a_tune-"
 
@@ -33,7 +33,7 @@ class SharedFolder:
     def __init__(self) -> None:
         base = Path(os.environ.get("JOBLIB_TEMP_FOLDER") or tempfile.gettempdir())
         remove_abandoned(base)
-        owner = f"{os.getpid()}-{start_stamp(os.getpid())}-"
+        owner = f"{machine_tag()}-{os.getpid()}-{start_stamp(os.getpid())}-"
         self.path = Path(tempfile.mkdtemp(prefix=PREFIX + owner, dir=base))
         self.paths: dict[str, str] = {}
         self._writes = 0
@@ -76,10 +76,10 @@ class SharedReader:
 
 
 def remove_abandoned(base: Path) -> None:
-    """Delete folders of pools whose process is gone."""
-    for path in base.glob(PREFIX + "*"):
+    """Delete folders of pools on this machine whose process is gone."""
+    for path in base.glob(f"{PREFIX}{machine_tag()}-*"):
         with contextlib.suppress(OSError, ValueError):
-            pid, stamp, _ = path.name.removeprefix(PREFIX).split("-", 2)
+            _, pid, stamp, _ = path.name.removeprefix(PREFIX).split("-", 3)
             mine = not hasattr(os, "getuid") or path.stat().st_uid == os.getuid()
             if mine and not (is_alive(int(pid)) and start_stamp(int(pid)) == stamp):
                 shutil.rmtree(path, ignore_errors=True)

@@ -55,8 +55,9 @@ def _shared_pool() -> CutoffPool:
     global _pool
     with _lock:
         if _pool is None:
+            _pool = CutoffPool(MOST_CALLS_AT_ONCE)
             # One call should be as fast as without a worker: threads are left as they are.
-            _pool = CutoffPool(MOST_CALLS_AT_ONCE, threads_per_worker=os.cpu_count() or 1)
+            _pool.threads_per_worker = None
             atexit.register(_close)
         return _pool
 
@@ -66,11 +67,11 @@ def _close() -> None:
         _pool.close()
 
 
-def _forget_in_child() -> None:
-    """A forked child shares the parent's sockets: it must make a pool of its own."""
-    global _pool, _lock
-    _pool, _lock = None, threading.Lock()
+def _unlock_in_child() -> None:
+    """Another thread may have held the lock when this process was forked."""
+    global _lock
+    _lock = threading.Lock()
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget_in_child)
+    os.register_at_fork(after_in_child=_unlock_in_child)

@@ -31,7 +31,9 @@ class Stamp:
         path = folder / f"{number}.stamp"
         descriptor = os.open(path, os.O_CREAT | os.O_RDWR | os.O_EXCL, 0o600)
         try:
-            os.ftruncate(descriptor, mmap.PAGESIZE)
+            # Written, not only made longer: on a full disk this fails here, where it is an error,
+            # and not as a SIGBUS when the page is first touched.
+            os.write(descriptor, bytes(mmap.PAGESIZE))
         finally:
             os.close(descriptor)
         return cls(str(path))

@@ -27,7 +27,9 @@ from f2a_tune.cutoff.shared import Shared, SharedReader
 from f2a_tune.cutoff.stamp import Stamp
 from f2a_tune.outcome import Kind
 
-PR_SET_PDEATHSIG = 1
+PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
+# The exit code of a worker whose parent has hung up: nobody will ask how it ended.
+HUNG_UP = 64
 # When memory runs out, the kernel should take a worker rather than the parent.
 OOM_SCORE_ADJUSTMENT = "500"
 
@@ -36,7 +38,10 @@ def become_worker(parent_pid: int) -> None:
     """Make this fresh process killable as a group, and make it die with its parent."""
     os.setsid()
     if sys.platform == "linux":
-        ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+        library = ctypes.CDLL(None, use_errno=True)
+        library.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+        # Orphans of a call stay below its worker, and come to the zygote only when that is dead.
+        library.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
         if os.getppid() != parent_pid:  # it died before the line above could take effect
             os._exit(1)
         with suppress(OSError):
@@ -48,6 +53,8 @@ def become_worker(parent_pid: int) -> None:
 def serve(connection: Connection) -> None:
     """Answer tasks until the parent hangs up."""
     _draw_own_random_numbers()
+    # A process that a call forks must not hold, or answer on, the connection of its parent.
+    os.register_at_fork(after_in_child=connection.close)
     connection.send(Hello(os.getpid()))
     performer: Performer | None = None
     while True:
@@ -67,9 +74,10 @@ class Performer:
 
     def __init__(self, connection: Connection, message: Prepare) -> None:
         self._connection: Connection | Nowhere = Nowhere()
+        self._stamp: Stamp | Nowhere = Nowhere()
         self._reader = SharedReader()
         self._context = message.context
-        self._stamp = Stamp(message.stamp_path)
+        self._pid = os.getpid()
         # What fails now is reported with the task that needs it.
         with suppress(Exception):
             for path in message.shared_paths.values():
@@ -81,7 +89,7 @@ class Performer:
         with suppress(Exception):
             rehearsal = Task(cloudpickle.dumps((pow, (2, 3), {})), None, {}, None)
             self.perform(pickle.loads(pickle.dumps(rehearsal)))
-        self._stamp.clear()
+        self._stamp = Stamp(message.stamp_path)
         self._connection = connection
 
     def perform(self, task: Task) -> None:
@@ -99,8 +107,11 @@ class Performer:
                 value = function(*args, **kwargs)
         except BaseException as error:
             failure = error
+        if os.getpid() != self._pid:  # the call has forked, and this is the child
+            os._exit(0)
         ended = clock.monotonic_seconds()
         self._stamp.mark_ended(ended)
+        _settle()
         seconds = ended - started
         reply, body = _success(value, seconds) if failure is None else _failure(failure, seconds)
         self._connection.send(reply)
@@ -116,8 +127,22 @@ class Performer:
         return self._reader.load(paths[value.name]) if isinstance(value, Shared) else value
 
 
+def _settle() -> None:
+    """Leave nothing of a call that could end the next one, and show what it printed."""
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(Exception):
+            stream.flush()
+
+
 class Nowhere:
-    """Takes the messages of a rehearsal, pickles them as a connection would, and drops them."""
+    """Takes the messages and stamps of a rehearsal, and drops them."""
+
+    def mark_started(self, now: float) -> None:
+        """Drop."""
+
+    def mark_ended(self, now: float) -> None:
+        """Drop."""
 
     def send(self, message: Any) -> None:
         """Pickle and drop."""

@@ -42,9 +42,14 @@ def panels_of(simulations: Simulation | Iterable[Simulation]) -> list[Panel]:
     for item in given:
         if not isinstance(item, Simulation):
             raise TypeError(f"simulations must be results of simulate(), got {item!r}.")
-    names = dict.fromkeys(item.game.name for item in given)
-    grouped = [tuple(item for item in given if item.game.name == name) for name in names]
+    keys = dict.fromkeys(_key(item.game) for item in given)
+    grouped = [tuple(item for item in given if _key(item.game) == key) for key in keys]
     return [Panel(group[0].game, group) for group in grouped]
+
+
+def _key(game: Game) -> tuple[str, bytes]:
+    """The same for two copies of a game, other for two games of one name."""
+    return game.name, game.mean_rewards.tobytes() + game.mean_costs.tobytes()
 
 
 def colours_of(panels: list[Panel]) -> dict[str, str]:

@@ -77,6 +77,8 @@ def test_what_is_no_number_is_a_type_error():
         Game([["a", "b"]], 1.0)
     with pytest.raises(TypeError, match="levels"):
         Levels.waiting("123")
+    with pytest.raises(ValueError, match="must not fall"):
+        Levels((5.0, 3.0), (1.0, 1.0))
     with pytest.raises(ValueError, match="participation_cost"):
         Levels.bidding([1, 2], 0)
     with pytest.raises(ValueError, match="arm must be 0 to 0"):

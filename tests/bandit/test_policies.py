@@ -7,10 +7,14 @@ import pytest
 from f2a_tune.bandit import (
     POLICIES,
     UCB1,
+    UCBBV1,
+    BudgetUCB,
     ConstantPolicy,
     Game,
+    Levels,
     OmegaUCB,
     Pull,
+    UCBSimplex,
     WaitUCB,
     WilsonProgramming,
     make_policy,
@@ -43,18 +47,43 @@ def test_with_one_level_wait_ucb_is_ucb1():
 
 
 def test_the_index_of_wait_ucb_by_hand():
-    policy = WaitUCB().reset(1, [1, 3])
-    policy.observe(Pull(0, 0), 0.5, 1.0)
-    policy.observe(Pull(0, 1), 0.9, 2.0)
-    log = np.log(2)
-    short = 0.5 / 1 + np.sqrt(2) * np.sqrt(log)
-    long = 0.9 / 2 + 8 * 2 / 3 * log + np.sqrt(2) * (np.sqrt(2) + 1) * np.sqrt(log)
-    assert long > short
+    policy = WaitUCB().reset(1, [2, 6])  # in units: 1 and 3
+    policy.observe(Pull(0, 0), 0.5, 2.0)
+    policy.observe(Pull(0, 1), 0.9, 4.0)
+    policy.observe(Pull(0, 1), 0.3, 2.0)
+    rates, linear, root = policy.state.pairs[0, :, 3:].T
+    assert rates == pytest.approx([0.5 / 1, 1.2 / 3])
+    assert linear == pytest.approx([0.0, 16 / 3 / 2])  # 8(3−1)/3 over two pulls
+    assert root == pytest.approx([1.4142136, 1.4142136 * 2.4142136 / 1.4142136])
     assert policy.choose() == Pull(0, 1)
     greedy = WaitUCB(exploration=0).reset(1, [1, 3])
     greedy.observe(Pull(0, 0), 0.5, 1.0)
     greedy.observe(Pull(0, 1), 0.9, 2.0)
     assert greedy.choose() == Pull(0, 0)
+
+
+def test_the_rivals_formulas_by_hand():
+    """A pair with sums 6 (reward), 4 (cost) after 16 pulls at ln s = 2: r̄ = 0.375, c̄ = 0.25."""
+    seen = 6.0, 4.0, 16.0, 2.0
+    assert UCB1.formula(*seen, 0.0) == pytest.approx(0.375 + 0.5)
+    # ε = 0.5: (0.375 + 11·0.5)/0.25
+    assert UCBSimplex.formula(*seen, 11.0) == pytest.approx(23.5)
+    # 1.5 + 2·(1 + 0.875/0.1)
+    assert BudgetUCB.formula(*seen, 0.1) == pytest.approx(1.5 + 2 * 9.75)
+    # ε = 0.353553: infinite while it is at least λ, else 1.5 + (1 + 1/λ)·ε/(λ−ε)
+    assert UCBBV1.formula(*seen, 0.2) == np.inf
+    assert UCBBV1.formula(*seen, 0.5) == pytest.approx(1.5 + 3 * 0.3535534 / 0.1464466)
+    # z²/N = 1/16: 0.375 + 1/32 + √(0.234375/16 + 1/1024) over 0.25 + 1/32 − √(0.1875/16 + 1/1024)
+    assert OmegaUCB.formula(*seen, 0.25) == pytest.approx(0.53125 / 0.1685770, rel=1e-5)
+
+
+@pytest.mark.parametrize("name", sorted(set(LEARNING) - {"hazard-thompson", "budgeted-thompson"}))
+def test_a_pair_or_arm_that_was_never_pulled_comes_first(name):
+    policy = make_policy(name).reset(2, [1, 2])
+    for _ in range(10):  # somebody else's history: arm 0 only
+        policy.observe(Pull(0, 0), 1.0, 0.5)
+        policy.observe(Pull(0, 1), 1.0, 0.0)
+    assert policy.choose().arm == 1
 
 
 @pytest.mark.parametrize("name", LEARNING)
@@ -99,6 +128,17 @@ def test_a_pull_that_overran_its_wait_still_finished_inside_it():
     assert policy.state.counts[0, :, 3].tolist() == [1, 0]
     policy.observe(Pull(0, 1), reward=0.0, cost=2.0, finished=True)
     assert policy.state.counts[0, :, 0].tolist() == [1, 1]
+    # By a real clock a pull that is given up ends a little late.
+    policy.observe(Pull(0, 0), reward=0.0, cost=1.003)
+    assert policy.state.counts[0, :, 3].tolist() == [2, 0]
+
+
+def test_an_auction_knows_a_lost_bid_by_its_cost():
+    policy = make_policy("hazard-thompson").reset(1, Levels.bidding([1, 3], participation_cost=2))
+    policy.observe(Pull(0, 1), reward=0.0, cost=2.0)
+    policy.observe(Pull(0, 1), reward=0.0, cost=5.0)
+    assert policy.state.counts[0, :, 3].tolist() == [0, 1]
+    assert policy.state.counts[0, :, 0].tolist() == [0, 1]
 
 
 def test_bad_input_is_named():

@@ -61,5 +61,11 @@ def test_bad_names_and_tables(tmp_path):
     broken.write_text("no table")
     with pytest.raises(ValueError, match="is not a replay table"):
         scenario("cross-validation", table=broken)
+    broken.write_bytes(b"")
+    with pytest.raises(ValueError, match="is not a replay table"):
+        scenario("cross-validation", table=broken)
+    np.savez(broken, seconds=np.array([[0.0, 1.0]]), scores=np.ones((1, 2)))
+    with pytest.raises(ValueError, match="seconds must be finite and above 0"):
+        scenario("cross-validation", table=broken)
     with pytest.raises(TypeError, match="scenario must be a name"):
         scenario(3)

@@ -1,6 +1,8 @@
 import json
+import signal
 import subprocess
 import sys
+import time
 
 import numpy as np
 import pytest
@@ -33,6 +35,9 @@ def test_table_json_and_plots(tmp_path, capsys):
     assert cell["epochs"] == 2000
     assert cell["ns_per_epoch"] > 0
     assert {"regret_sd", "paper_regret"} <= set(cell)
+    alone = [*common[:-1], "1", "--json", str(files["json"])]
+    assert main(alone) == 0
+    assert json.loads(files["json"].read_text())["plain"]["wait-ucb"]["paper_regret_sd"] == 0
     assert files["png"].read_bytes().startswith(b"\x89PNG")
     assert main([*common, "--plot", str(files["html"])]) == 0
     assert "plotly" in files["html"].read_text()
@@ -67,6 +72,9 @@ def test_cross_validation_from_a_table(tmp_path, capsys):
         ("--runs 0", "--runs must be a whole number"),
         ("--runs 1.5", "--runs must be a whole number"),
         ("--seed -1", "seed must be a whole number"),
+        ("--seed 1.5", "--seed must be a whole number, got '1.5'"),
+        ("--seed inf", "--seed must be a whole number"),
+        ("--json .", "is a folder"),
         ("--scenario cross-validation", "give table=FILE.npz"),
         ("--table x.npz", "--table is read by"),
         ("--json /nowhere/at/all/out.json", "does not exist"),
@@ -91,3 +99,16 @@ def test_the_installed_command_runs():
         [sys.executable, "-m", "f2a_tune", "--version"], capture_output=True, text=True, check=True
     )
     assert done.stdout.startswith("f2a-tune 0.")
+
+
+def test_ctrl_c_ends_it_at_once():
+    process = subprocess.Popen(
+        [sys.executable, "-m", "f2a_tune", "simulate", "--policy", "uniform", "--budget", "1e12"],
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    time.sleep(15)  # into the simulation, which would take hours
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert errors == "f2a-tune: interrupted\n"

@@ -109,7 +109,11 @@ def test_ctrl_c_leaves_no_worker_and_only_the_parents_traceback():
 @pytest.mark.parametrize("way", ["script", "-c", "stdin", "thread", "daemon process", "fork"])
 def test_it_works_from_everywhere(way, tmp_path):
     code = """
-    from f2a_tune.cutoff import run_with_cutoff
+    import warnings
+    from f2a_tune.cutoff import CutoffPool, run_with_cutoff
+    class Odd(UserWarning):
+        pass
+    warnings.simplefilter("ignore", Odd)  # its category exists in this process only
     factor = 3
     def triple(x):
         return factor * x
@@ -124,7 +128,12 @@ def test_it_works_from_everywhere(way, tmp_path):
             "import multiprocessing as m; p = m.get_context('fork').Process(target=work, "
             "daemon=True); p.start(); p.join(); print('code', p.exitcode)"
         ),
-        "fork": "import os; work(); pid = os.fork(); work(); pid and os.waitpid(pid, 0)",
+        "fork": (
+            "import os; pool = CutoffPool(1, preload=()); "
+            "pool.submit(pow, 2, 2, cutoff=60).result(); work(); pid = os.fork(); work(); "
+            "assert pool.submit(pow, 2, 3, cutoff=60).result().value == 8; "
+            "pid and os.waitpid(pid, 0)"
+        ),
     }
     text = textwrap.dedent(code) + endings.get(way, "work()") + "\n"
     command, given = [sys.executable], None
@@ -149,8 +158,8 @@ def test_output_passes_through():
     import sys
     from f2a_tune.cutoff import run_with_cutoff
     def speak():
-        print("said", flush=True)
-        print("complained", file=sys.stderr, flush=True)
+        print("said")
+        print("complained", file=sys.stderr)
     run_with_cutoff(speak, cutoff=60)
     """
     out, errors = start(code).communicate(timeout=60)

@@ -202,6 +202,56 @@ def test_an_outside_sigkill_is_called_out_of_memory(pool):
     assert "want of memory" in outcome.error.message
 
 
+def fork_and_return():
+    return os.fork() == 0
+
+
+def close_every_file():
+    os.closerange(3, 256)
+    time.sleep(3600)
+
+
+def test_a_call_that_forks_does_not_answer_twice(pool):
+    assert pool.run(fork_and_return, cutoff=60).value is False
+    assert [pool.run(pow, i, 2, cutoff=60).value for i in range(5)] == [0, 1, 4, 9, 16]
+
+
+def test_a_call_that_cuts_its_line_is_ended(pool):
+    outcome = pool.run(close_every_file, cutoff=60)
+    assert outcome.kind is Kind.FAILED
+    assert "lost its connection" in outcome.error.message
+
+
+def test_any_signal_can_be_named(pool):
+    outcome = pool.run(os.kill, 0, signal.SIGRTMIN + 5, cutoff=60)
+    assert outcome.kind is Kind.FAILED
+    assert "signal" in outcome.error.message
+
+
+def test_an_alarm_of_one_call_does_not_end_the_next(pool):
+    assert pool.run(signal.alarm, 1, cutoff=60).ok
+    assert pool.run(time.sleep, 1.5, cutoff=60).ok
+
+
+def test_a_cutoff_of_years(pool):
+    assert pool.run(time.sleep, 0.05, cutoff=1e9).ok
+
+
+class SlowToArrive:
+    """Takes a second to unpickle."""
+
+    def __reduce__(self):
+        return time.sleep, (1,)
+
+
+def test_the_cutoff_counts_from_the_beginning_of_the_call(pool):
+    late = pool.run(lambda _: time.sleep(0.1), SlowToArrive(), cutoff=0.5)
+    assert late.ok
+    hung = pool.run(lambda _: time.sleep(3600), SlowToArrive(), cutoff=0.3)
+    assert hung.kind is Kind.GAVE_UP
+    assert hung.seconds < 0.3 + SLACK_SECONDS
+
+
 def test_a_cutoff_of_a_millisecond(pool):
     outcome = pool.run(time.sleep, 60, cutoff=0.001)
     assert outcome.kind is Kind.GAVE_UP
@@ -273,6 +323,7 @@ def test_shared_data_is_a_private_read_only_map(pool):
 def test_shared_data_goes_with_the_pool():
     with CutoffPool(1, preload=()) as pool:
         pool.share("a", np.ones(10))
+        assert pool.run(pow, 1, 2, cutoff=60).ok
         folder = pool._engine.folder.path
         assert folder.exists()
         zygote = pool._engine._launcher._process.pid
@@ -312,6 +363,7 @@ def test_the_parents_settings_are_carried_over(pool, tmp_path, monkeypatch):
             str(tmp_path),
             str(tmp_path / "imports"),
         )
+        assert pool.submit(settings_here, cutoff=60).result().value[0] is True
     assert pool.run(settings_here, cutoff=60).value[0] is False
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -30,7 +30,12 @@ class Policy(ABC):
     >>> policy.observe(pull, reward=0.8, cost=0.7)
     """
 
-    name: ClassVar[str]
+    name: str = ""
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if not cls.name:
+            cls.name = cls.__name__
 
     def reset(
         self, n_arms: int, levels: Levels | Iterable[Any], seed: int | np.random.Generator = 0
@@ -68,13 +73,20 @@ class Policy(ABC):
         if not (math.isfinite(cost) and cost >= 0):
             raise ValueError(f"cost must be a finite number of at least 0, got {cost!r}.")
         if finished is None:
-            wait = self.levels.give_up_costs[pull.level]
-            finished = reward > 0 or not math.isclose(cost, wait, rel_tol=1e-9)
+            finished = reward > 0 or self._ended_by_itself(pull.level, cost)
         # A pull that ran past its wait by the clock's slack still finished inside its level.
         inside = min(self.levels.finish_level(cost), pull.level)
         finish_level = inside if finished else self.n_levels
         self.epoch += 1
-        self._learn(pull, finish_level, reward, cost)
+        # A clock may read 0 for a quick pull, and a rate needs a cost.
+        self._learn(pull, finish_level, reward, max(cost, 1e-9 * self.levels.smallest_cost))
+
+    def _ended_by_itself(self, level: int, cost: float) -> bool:
+        given_up = self.levels.give_up_costs[level]
+        if self.levels.finish_costs[level] > given_up:  # an auction: winning costs more
+            return not math.isclose(cost, given_up, rel_tol=1e-9)
+        # A pull that is given up by a real clock ends a little after its wait.
+        return cost < given_up * (1 - 1e-9)
 
     def _require_reset(self) -> None:
         if not hasattr(self, "levels"):

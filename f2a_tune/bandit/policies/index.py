@@ -80,12 +80,12 @@ def highest_index(
         rng: np.random.Generator,
     ) -> Choice:
         n_arms, n_levels = pairs.shape[0], pairs.shape[1]
-        if epoch < n_arms * n_levels:
-            return Choice(epoch // n_levels, epoch % n_levels, 1)
-        log_epoch = math.log(epoch)
+        log_epoch = math.log(max(epoch, 1))
         best_arm, best_level, highest = 0, 0, -math.inf
         for arm in range(n_arms):
             for level in range(n_levels):
+                if pairs[arm, level, PULLS] == 0:
+                    return Choice(arm, level, 1)
                 index = formula(
                     pairs[arm, level, REWARDS],
                     pairs[arm, level, COSTS],

@@ -97,7 +97,8 @@ class UCBBV1(IndexPolicy):
 class OmegaUCB(IndexPolicy):
     r"""ω-UCB (Heyden et al. 2023): Wilson⁺(r̄)/Wilson⁻(c̄) with z² = 2ρ·ln s.
 
-    Wilson± are the ends of the Wilson score interval after N pulls. The authors recommend ρ = 1/4.
+    Wilson± are the ends of the Wilson score interval after N pulls. The authors recommend ρ = 1/4;
+    their code has ln(s+1), which differs in the first pulls only.
     """
 
     name = "omega-ucb"

@@ -60,17 +60,25 @@ class WaitUCB(ArrayPolicy):
         self.exploration = real_number("exploration", exploration)
         if not (math.isfinite(self.exploration) and self.exploration >= 0):
             raise ValueError(f"exploration must be at least 0, got {exploration!r}.")
+        if feedback != "bandit":
+            self.name += f"-{feedback}"
+        if self.exploration != 1:
+            self.name += f" (exploration {self.exploration:g})"
 
     def new_state(self) -> State:
         """Nothing pulled yet; costs in units of the smallest."""
         unit = self.levels.smallest_cost
         alpha, beta = radius_constants(self.levels)
         radius = np.column_stack([self.exploration * alpha, self.exploration * beta])
-        return self.blank_state(
+        state = self.blank_state(
             pair_columns=6,
             ladder=np.hstack([cost_ladder(self.levels) / unit, radius]),
             settings=[unit, FEEDBACKS.index(self.feedback)],
         )
+        # With more than bandit feedback a pull to the last level tells about all the others.
+        state.pairs[:, :, RATE] = np.inf if self.feedback == "bandit" else -np.inf
+        state.pairs[:, -1, RATE] = np.inf
+        return state
 
     @staticmethod
     def decide(
@@ -82,14 +90,9 @@ class WaitUCB(ArrayPolicy):
         epoch: int,
         rng: np.random.Generator,
     ) -> Choice:
-        """The highest index, once every pair has one."""
+        """The highest index; a pair that has not been pulled has an infinite one."""
         n_arms, n_levels = pairs.shape[0], pairs.shape[1]
-        feedback = settings[FEEDBACK]
-        if feedback == BANDIT and epoch < n_arms * n_levels:
-            return Choice(epoch // n_levels, epoch % n_levels, 1)
-        if feedback != BANDIT and epoch < n_arms:
-            return Choice(epoch, n_levels - 1, 1)
-        log_epoch = math.log(epoch)
+        log_epoch = math.log(max(epoch, 1))
         root_log = math.sqrt(log_epoch)
         best_arm, best_level, highest = 0, 0, -math.inf
         for arm in range(n_arms):
@@ -136,7 +139,8 @@ class WaitUCB(ArrayPolicy):
             kaplan_meier(counts, arm, ladder, pairs)
             last = pairs.shape[1] - 1
         for informed in range(last + 1):
-            set_index(pairs, ladder, arm, informed)
+            if pairs[arm, informed, PULLS] > 0:
+                set_index(pairs, ladder, arm, informed)
         return False
 
 
