@@ -58,7 +58,7 @@ def ratio_confidence(
     if not 0 < real_number("delta", delta) <= 1:
         raise ValueError(f"delta must lie in (0, 1], got {delta!r}.")
     mean = real_number("mean_cost", mean_cost)
-    if not 1 <= mean <= largest:
+    if not 1 - 1e-9 <= mean <= largest * (1 + 1e-9):  # means are sums, and sums are rounded
         raise ValueError(f"mean_cost must lie in [1, {largest}], got {mean_cost!r}.")
     beyond, logarithm = largest - 1, math.log(4 / delta)
     return (
