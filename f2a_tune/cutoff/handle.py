@@ -20,12 +20,8 @@ HELLO_SECONDS = 60.0
 LOADING_SECONDS = 10.0
 # How long a finished call may take to send its result.
 RESULT_SECONDS = 60.0
-
-
 # A call that is over by then needs no standby, and should not share the cores with its start.
 QUICK_SECONDS = 0.002
-
-
 # How often to look whether a call has begun that is late to begin.
 LOOK_AGAIN_SECONDS = 0.002
 # poll() counts milliseconds in 32 bits; a longer wait is made of several.
