@@ -1,0 +1,59 @@
+"""Names of methods, and how to make one for a problem."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import optuna
+
+from replaying.engine import Method
+from replaying.flaml_peers import FlamlSearch
+from replaying.halving import Halving
+from replaying.problem import Problem
+from replaying.racers import RaceMethod
+from replaying.ruled import Ruled
+from replaying.smac_peer import SmacSearch
+from replaying.whole import OptunaSearch, RandomSearch
+
+RULE = "+rule"
+
+
+def _pruned(problem: Problem, make_pruner: Callable[[int], Any]) -> OptunaSearch:
+    return OptunaSearch(problem, make_pruner(problem.n_folds))
+
+
+MAKERS: dict[str, Callable[[Problem], Method]] = {
+    "random": RandomSearch,
+    "random-race": partial(RaceMethod, model=False, use_cutoffs=False),
+    "tpe": OptunaSearch,
+    "tpe-median": partial(_pruned, make_pruner=lambda _: optuna.pruners.MedianPruner()),
+    "tpe-wilcoxon": partial(_pruned, make_pruner=lambda _: optuna.pruners.WilcoxonPruner()),
+    "tpe-hyperband": partial(
+        _pruned, make_pruner=lambda k: optuna.pruners.HyperbandPruner(1, k, reduction_factor=3)
+    ),
+    "cfo": partial(FlamlSearch, blend=False),
+    "blendsearch": partial(FlamlSearch, blend=True),
+    "smac": SmacSearch,
+    "halving": Halving,
+    "wait-ucb": partial(RaceMethod, model=False, policy="wait-ucb"),
+    "race": RaceMethod,
+}
+# Parts of the race taken away one at a time; not among "all".
+ABLATIONS: dict[str, Callable[[Problem], Method]] = {
+    "race-no-cutoff": partial(RaceMethod, use_cutoffs=False),
+    "race-random": partial(RaceMethod, model=False),
+}
+METHODS = tuple(MAKERS)
+
+
+def known(name: str) -> bool:
+    """Whether a method of this name can be made."""
+    return name.removesuffix(RULE) in MAKERS | ABLATIONS
+
+
+def make(name: str, problem: Problem) -> Method:
+    """A new method for one run."""
+    method = (MAKERS | ABLATIONS)[name.removesuffix(RULE)](problem)
+    return Ruled(method, problem) if name.endswith(RULE) else method

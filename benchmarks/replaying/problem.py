@@ -1,0 +1,91 @@
+"""One run's view of a table: the same for every method that plays it.
+
+Per table and seed all methods see the same order of folds and the same stream of random
+configurations. What a method proposes is snapped to the nearest entry that this run has not used.
+"""
+
+from __future__ import annotations
+
+import zlib
+from typing import Any
+
+import numpy as np
+
+from f2a_tune.outcome import ErrorReport, Outcome
+from replaying.table import Floats, Table, row_key
+
+OVERHEAD_SECONDS = 0.005  # what a pull costs beside the fit, for every method
+
+
+class Problem:
+    """A table, a seed and a budget."""
+
+    def __init__(self, table: Table, seed: int, budget: float, n_workers: int = 1) -> None:
+        rng = np.random.default_rng([seed, zlib.crc32(table.name.encode())])
+        self.table, self.seed, self.n_workers = table, seed, n_workers
+        self.n_folds, self.space = table.n_folds, table.space
+        self.budget_seconds = budget * table.mean_full_seconds
+        self._folds = rng.permutation(table.n_folds)
+        self._stream = rng.permutation(len(table.units))
+        self._next = 0
+        self._unused = np.ones(len(table.units), dtype=bool)
+        self.n_unused = len(table.units)
+
+    def take_random(self) -> int | None:
+        """The next unused configuration of the stream that all methods share."""
+        row = self.peek_random()
+        return None if row is None else self._use(row)
+
+    def peek_random(self) -> int | None:
+        """The same, without using it."""
+        while self._next < len(self._stream):
+            row = int(self._stream[self._next])
+            if self._unused[row]:
+                return row
+            self._next += 1
+        return None
+
+    def stream_head(self, count: int) -> list[int]:
+        """The first rows of the shared stream, without using them."""
+        return [int(row) for row in self._stream[:count]]
+
+    def take_row(self, row: int) -> int:
+        """Use this very entry."""
+        return self._use(row)
+
+    def take(self, unit: Floats) -> int | None:
+        """The unused entry that is nearest to a proposal."""
+        if not self.n_unused:
+            return None
+        exact = self.table.row_of.get(row_key(unit))
+        if exact is not None and self._unused[exact]:
+            return self._use(exact)
+        distances = self.space.distances(unit, self.table.units)
+        distances[~self._unused] = np.inf
+        return self._use(int(distances.argmin()))
+
+    def take_configuration(self, configuration: dict[str, Any]) -> int | None:
+        """The same for a proposal given by names and values."""
+        return self.take(self.space.encode(configuration))
+
+    def configuration(self, row: int) -> dict[str, Any]:
+        return self.space.configuration(self.table.units[row])
+
+    def fit(self, row: int, fold: int, cutoff_seconds: float) -> Outcome:
+        """What became of this fit, in virtual time."""
+        column = self._folds[fold]
+        seconds = float(self.table.seconds[row, column])
+        if seconds > cutoff_seconds:
+            return Outcome.gave_up(cutoff_seconds)
+        score = float(self.table.scores[row, column])
+        if np.isnan(score):
+            return Outcome.failed(ErrorReport("Ended", "it never finished"), seconds)
+        return Outcome.finished(score, seconds)
+
+    def reward(self, row: int, fold: int) -> float:
+        return float(self.table.rank_scores[row, self._folds[fold]])
+
+    def _use(self, row: int) -> int:
+        self.n_unused -= bool(self._unused[row])
+        self._unused[row] = False
+        return row

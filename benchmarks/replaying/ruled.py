@@ -1,0 +1,31 @@
+"""A peer that searches as it does and recommends by our rule."""
+
+from __future__ import annotations
+
+from f2a_tune.outcome import Outcome
+from f2a_tune.racing import Pull, Race
+from replaying.engine import Job, Method
+from replaying.problem import Problem
+
+
+class Ruled:
+    """Keeps a race's ledger beside a peer, for its recommendation alone."""
+
+    def __init__(self, method: Method, problem: Problem) -> None:
+        self.method = method
+        self.race = Race(problem.n_folds, problem.budget_seconds)
+        self.numbers: dict[int, int] = {}
+
+    def ask(self, now: float, worker: int) -> Job | None:
+        return self.method.ask(now, worker)
+
+    def tell(self, job: Job, outcome: Outcome, worker: int) -> None:
+        number = self.numbers.setdefault(job.row, len(self.numbers))
+        pull = Pull(number, job.fold, job.cutoff_seconds, number=self.race.n_pulls)
+        self.race.rebuild([(pull, outcome)])
+        self.method.tell(job, outcome, worker)
+
+    def recommend(self) -> int | None:
+        best = self.race.recommend()
+        rows = list(self.numbers)
+        return None if best is None else rows[best.configuration]

@@ -1,0 +1,132 @@
+"""When to give up on a fresh configuration: seconds of first pulls go in, a cutoff comes out.
+
+The reservoir of configurations not seen yet is one macro-arm of the paper's game; its delays are
+those of all first pulls. The cutoff is the level of a doubling ladder with the most reward per
+second (`bandits.md` calls this full feedback: a pull that was given up at w still says what every
+shorter wait would have cost), held up by a multiple of the median: reward per second alone is
+greedy for fast mediocre fits and ends up killing nearly all.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from f2a_tune.racing.ledger import Ledger
+
+Floats = NDArray[np.float64]
+Flags = NDArray[np.bool_]
+
+WINDOW = 1000  # first pulls that count: draws improve, and what the first ones took fades
+START_SHARE = 1 / 400  # of the budget: the first cutoff while nothing has finished
+FEWEST_FINISHED = 5  # before that the cutoff is a multiple of the median
+EARLY_MULTIPLE = 4.0
+FLOOR_MULTIPLE = 10.0
+HEAVY_TAIL = 3.0  # mean over median above which the floor gives way
+REWARD_POWER = 6  # reward of a first pull: its rank quantile to this power
+LATER_MULTIPLE = 4.0  # of its own mean for a configuration's later folds
+LATER_SLACK_SECONDS = 0.01
+
+
+@dataclass(frozen=True)
+class FirstPulls:
+    """What first pulls of the last configurations took, and what they were worth."""
+
+    seconds: Floats
+    """Until it finished, or was given up."""
+    finished: Flags
+    quantile: Floats
+    """Rank among all scored configurations in [0, 1], 0 without a score."""
+    n_scored: int
+
+    @classmethod
+    def of(cls, ledger: Ledger) -> FirstPulls:
+        """Read them from a ledger; pulls that run or failed say nothing."""
+        start = max(0, ledger.n - WINDOW)
+        first, waited = ledger.first_seconds[start:], ledger.waited[start:]
+        finished = ~np.isnan(first)
+        known = finished | (waited > 0)
+        scored = ledger.estimates().scored
+        quantile = np.zeros(ledger.n)
+        quantile[scored] = 1.0 - np.arange(len(scored)) / max(len(scored), 1)
+        seconds = np.where(finished, first, waited)
+        return cls(seconds[known], finished[known], quantile[start:][known], len(scored))
+
+    @property
+    def median(self) -> float:
+        """Median seconds; the longest wait if most were given up."""
+        middle = float(np.median(np.where(self.finished, self.seconds, np.inf)))
+        return middle if math.isfinite(middle) else float(self.seconds.max())
+
+    def forecast(self, cutoff_seconds: float) -> tuple[float, float]:
+        """Chance that a fresh pull finishes by this cutoff, and what it costs on average."""
+        if not self.finished.any():
+            return 0.5, cutoff_seconds
+        known = self.finished | (self.seconds >= cutoff_seconds * (1 - 1e-3))
+        in_time = self.finished & (self.seconds <= cutoff_seconds)
+        n = int(known.sum()) + 1  # one pseudo-pull that finishes half of the time
+        spent = np.minimum(self.seconds[known], cutoff_seconds).sum()
+        return (int(in_time.sum()) + 0.5) / n, float(spent + 0.25 * cutoff_seconds) / n
+
+    def best_level(self, levels: Floats) -> float:
+        """The level with the most reward per second, with one optimistic pseudo-pull."""
+        reward = self.quantile ** min(self.n_scored, REWARD_POWER)
+        # Level × pull tables; there are a few dozen levels at most.
+        levels = levels[:, None]
+        informative = self.finished | (self.seconds >= levels * (1 - 1e-3))
+        gains = np.where(self.finished & (self.seconds <= levels), reward, 0.0).sum(axis=1)
+        costs = np.where(informative, np.minimum(self.seconds, levels), 0.0).sum(axis=1)
+        rates = (gains + 1.0) / (costs + levels[:, 0] / 2)
+        return float(levels[int(rates.argmax()), 0])
+
+
+def fresh_cutoff(
+    pulls: FirstPulls, budget_seconds: float, timeouts: Sequence[float] | None
+) -> float:
+    """How long to wait for a configuration that has never been tried."""
+    wanted = _learned(pulls, budget_seconds, timeouts)
+    return at_least(wanted, timeouts)
+
+
+def at_least(seconds: float, timeouts: Sequence[float] | None) -> float:
+    """The shortest given timeout that is not below this, if timeouts are given at all."""
+    if timeouts is None:
+        return seconds
+    return next((level for level in timeouts if level >= seconds), timeouts[-1])
+
+
+def later_cutoff(mean_seconds: float, waited: float, timeouts: Sequence[float] | None) -> float:
+    """How long to wait for another fold of a configuration that has finished some."""
+    wanted = max(LATER_MULTIPLE * mean_seconds + LATER_SLACK_SECONDS, 2.0 * waited)
+    return at_least(wanted, timeouts)
+
+
+def _learned(
+    pulls: FirstPulls, budget_seconds: float, timeouts: Sequence[float] | None
+) -> float:
+    start = START_SHARE * budget_seconds
+    n_finished = int(pulls.finished.sum())
+    if not n_finished:
+        longest = float(pulls.seconds.max()) if len(pulls.seconds) else 0.0
+        return max(start, 2.0 * longest)
+    median = pulls.median
+    if n_finished < FEWEST_FINISHED:
+        return max(EARLY_MULTIPLE * median, start)
+    if timeouts is not None:
+        return pulls.best_level(np.asarray(timeouts, dtype=np.float64))
+    floor = FLOOR_MULTIPLE * median
+    ratio = pulls.best_level(_ladder(pulls, floor))
+    heaviness = float(pulls.seconds.mean()) / median if median > 0 else 1.0
+    return max(ratio, floor * min(1.0, (HEAVY_TAIL / heaviness) ** 2))
+
+
+def _ladder(pulls: FirstPulls, floor: float) -> Floats:
+    """Doubling levels from the fastest fit seen to beyond the slowest."""
+    fastest = max(float(pulls.seconds[pulls.finished].min()), 1e-6)
+    slowest = max(float(pulls.seconds.max()), floor, fastest)
+    steps = np.arange(math.ceil(math.log2(slowest / fastest)) + 2, dtype=np.float64)
+    return np.asarray(fastest * 2.0**steps, dtype=np.float64)

@@ -1,0 +1,203 @@
+"""What is known of every configuration: outcomes go in, estimates and their noise come out.
+
+Scores are oriented so that larger is better. An estimate is the mean over a configuration's folds
+after every fold's own offset is removed; all estimates are differences in units of the score, and
+decisions only compare them with each other or with their noise, so scale and sign do not matter.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from f2a_tune.outcome import Kind, Outcome
+from f2a_tune.racing.pull import Pull
+
+Floats = NDArray[np.float64]
+Flags = NDArray[np.bool_]
+Counts = NDArray[np.int64]
+
+# The noise's prior: worth this many degrees of freedom, at this share of the spread of scores.
+PRIOR_WEIGHT = 1.0
+PRIOR_SHARE = 0.05
+# An offset is believed as if this many configurations had shown none.
+OFFSET_PRIOR = 1.0
+LARGEST = 1e100
+
+
+@dataclass(frozen=True)
+class Estimates:
+    """What the ledger believes of all configurations at one moment."""
+
+    value: Floats
+    """Mean score without fold offsets; -inf for a configuration without a score."""
+    folds: Counts
+    seconds: Floats
+    """Mean seconds of its finished folds, NaN without one."""
+    noise: float
+    """Variance of one fold's score around the configuration's mean."""
+    scored: NDArray[np.intp]
+    """Configurations with a score, best first."""
+
+    @property
+    def leader(self) -> int | None:
+        return int(self.scored[0]) if len(self.scored) else None
+
+
+class Ledger:
+    """Grows by pulls and outcomes; forgets nothing.
+
+    Columns are public to the rest of `racing`, which reads them and never writes.
+    """
+
+    def __init__(self, n_folds: int) -> None:
+        self.n_folds = n_folds
+        self.n = 0
+        self.n_pulls = 0
+        self._scores = np.full((64, n_folds), np.nan)
+        self._spent = np.zeros((64, n_folds))
+        self._pending = np.zeros((64, n_folds), dtype=bool)
+        self._failed = np.zeros(64, dtype=bool)
+        self._waited = np.zeros(64)
+        self._first = np.full(64, np.nan)
+        self._estimates: Estimates | None = None
+
+    @property
+    def scores(self) -> Floats:
+        """Score of every finished fold, NaN elsewhere."""
+        return self._scores[: self.n]
+
+    @property
+    def seconds(self) -> Floats:
+        """Seconds of every finished fold, 0 elsewhere."""
+        return self._spent[: self.n]
+
+    @property
+    def pending(self) -> Flags:
+        """Folds that are running now."""
+        return self._pending[: self.n]
+
+    @property
+    def failed(self) -> Flags:
+        """Configurations that failed on some fold: out for good."""
+        return self._failed[: self.n]
+
+    @property
+    def waited(self) -> Floats:
+        """Longest wait that a configuration was given up at; 0 if it never was."""
+        return self._waited[: self.n]
+
+    @property
+    def first_seconds(self) -> Floats:
+        """Seconds of the first finished fold, NaN while there is none."""
+        return self._first[: self.n]
+
+    def start(self, pull: Pull) -> None:
+        """A pull has been handed out."""
+        while pull.configuration >= len(self._scores):
+            self._grow()
+        self.n = max(self.n, pull.configuration + 1)
+        self._pending[pull.configuration, pull.fold] = True
+        self.n_pulls += 1
+        self._estimates = None
+
+    def withdraw(self, pull: Pull) -> None:
+        """A fresh pull never ran, because there was no configuration for it."""
+        self._pending[pull.configuration, pull.fold] = False
+        self._failed[pull.configuration] = True
+        self.n_pulls -= 1
+        if pull.configuration == self.n - 1:
+            self._failed[pull.configuration] = False
+            self.n -= 1
+        self._estimates = None
+
+    def finish(self, pull: Pull, outcome: Outcome) -> None:
+        """A pull has ended; a score that is not a finite number counts as a failure."""
+        row, fold = pull.configuration, pull.fold
+        self._pending[row, fold] = False
+        if outcome.kind is Kind.FINISHED and is_score(outcome.value):
+            if np.isnan(self._first[row]):
+                self._first[row] = outcome.seconds
+            self._scores[row, fold] = float(outcome.value)
+            self._spent[row, fold] = outcome.seconds
+        elif outcome.kind is Kind.GAVE_UP:
+            self._waited[row] = max(self._waited[row], outcome.seconds)
+        else:
+            self._failed[row] = True
+        self._estimates = None
+
+    def estimates(self) -> Estimates:
+        """What is believed now."""
+        if self._estimates is None:
+            self._estimates = _estimate(self.scores, self.seconds, self.failed)
+        return self._estimates
+
+    def _grow(self) -> None:
+        for name, filler in (
+            ("_scores", np.nan),
+            ("_spent", 0.0),
+            ("_pending", False),
+            ("_failed", False),
+            ("_waited", 0.0),
+            ("_first", np.nan),
+        ):
+            old = getattr(self, name)
+            setattr(self, name, np.concatenate([old, np.full_like(old, filler)]))
+
+
+def is_score(value: object) -> bool:
+    """Whether a value is a finite number."""
+    return isinstance(value, (int, float, np.integer, np.floating)) and math.isfinite(value)
+
+
+def _estimate(scores: Floats, seconds: Floats, failed: Flags) -> Estimates:
+    present = ~np.isnan(scores)
+    folds = present.sum(axis=1)
+    largest = float(np.abs(scores[present]).max()) if present.any() else 0.0
+    if largest > LARGEST:  # squares would overflow; only ratios of differences matter
+        scores = scores / largest
+    usable = (folds > 0) & ~failed
+    raw = np.full(len(scores), -np.inf)
+    filled = np.where(present, scores, 0.0)
+    raw[usable] = filled[usable].sum(axis=1) / folds[usable]
+    better = _better_half(raw, usable)
+    offsets = _offsets(scores[better])
+    centred = np.where(present, scores - offsets, 0.0)
+    value = np.full(len(scores), -np.inf)
+    value[usable] = centred[usable].sum(axis=1) / folds[usable]
+    noise = _noise(scores[better] - offsets, folds[better], value[better])
+    with np.errstate(invalid="ignore", divide="ignore"):
+        mean_seconds = seconds.sum(axis=1) / folds
+    # Stable: among equals the one drawn first leads, so ties never make the leader jump.
+    order = np.argsort(-value, kind="stable")[: int(usable.sum())]
+    return Estimates(value, folds, mean_seconds, noise, order)
+
+
+def _better_half(raw: Floats, usable: Flags) -> NDArray[np.intp]:
+    rows = np.flatnonzero(usable)
+    return rows[raw[rows] >= np.median(raw[rows])] if len(rows) else rows
+
+
+def _offsets(scores: Floats) -> Floats:
+    """How much each fold lies above the first one: medians, so a diverged fit moves nothing."""
+    offsets = np.zeros(scores.shape[1])
+    for fold in range(1, scores.shape[1]):
+        gaps = scores[:, fold] - scores[:, 0]
+        gaps = gaps[~np.isnan(gaps)]
+        if len(gaps):
+            offsets[fold] = np.median(gaps) * len(gaps) / (len(gaps) + OFFSET_PRIOR)
+    return offsets
+
+
+def _noise(centred: Floats, folds: Counts, value: Floats) -> float:
+    if not len(value):
+        return 0.0
+    spread = float(np.var(value)) if len(value) > 1 else 0.0
+    several = folds > 1
+    residuals = (centred[several] - value[several, None]) ** 2
+    freedom = float((folds[several] - 1).sum())
+    total = float(np.nansum(residuals)) + PRIOR_WEIGHT * PRIOR_SHARE * spread
+    return total / (freedom + PRIOR_WEIGHT)

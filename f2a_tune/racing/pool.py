@@ -1,0 +1,85 @@
+"""The paper's algorithm, literally: a fixed pool of configurations as macro-arms.
+
+Pulls and outcomes flow through a policy of `f2a_tune.bandit`, which knows arms and waiting levels
+only. A pull takes the configuration's next fold, and begins again with the first after the last.
+The reward is the score between the worst and the best seen so far, since a policy needs [0, 1].
+Every pair of configuration and level is pulled once first, which eats small budgets: by the replay
+benchmark this has the best reward per second and is among the worst in final quality.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+
+from f2a_tune.bandit import Policy
+from f2a_tune.bandit.game import Pull as Pair
+from f2a_tune.outcome import Kind, Outcome
+from f2a_tune.racing.ledger import is_score
+from f2a_tune.racing.pull import Pull
+from f2a_tune.racing.rule import Situation
+
+# Waiting levels if no timeouts are given: doubling, the longest a tenth of the budget.
+N_LEVELS = 6
+LONGEST_SHARE = 0.1
+
+
+class PoolRule:
+    """A bandit policy over a pool that is drawn first."""
+
+    def __init__(
+        self,
+        policy: Policy,
+        pool_size: int,
+        n_folds: int,
+        budget_seconds: float,
+        timeouts: tuple[float, ...] | None,
+        seed: int,
+    ) -> None:
+        longest = LONGEST_SHARE * budget_seconds
+        doubling = tuple(longest / 2**step for step in reversed(range(N_LEVELS)))
+        self.levels = timeouts or doubling
+        self.policy = copy.deepcopy(policy).reset(pool_size, self.levels, seed)
+        self.n_folds = n_folds
+        self._told = [0] * pool_size
+        self._worst, self._best = math.inf, -math.inf
+
+    def choose(self, situation: Situation) -> Pull | None:
+        """What the policy chooses, with pulls in flight counted as given up."""
+        policy = self.policy
+        if situation.in_flight:
+            policy = copy.deepcopy(policy)
+            for pull in situation.in_flight:
+                pair = self._pair(pull)
+                policy.observe(pair, 0.0, self.levels[pair.level], finished=False)
+        pair = policy.choose()
+        running = [pull for pull in situation.in_flight if pull.configuration == pair.arm]
+        before = self._told[pair.arm] + len(running)
+        if not before and not situation.reservoir_open:
+            return None
+        wait = self.levels[pair.level]
+        return Pull(
+            configuration=pair.arm,
+            fold=before % self.n_folds,
+            cutoff_seconds=min(wait, situation.seconds_left),
+            fresh=not before,
+            reason=f"{policy.name}: arm {pair.arm}, wait {wait:.3g} s",
+        )
+
+    def learn(self, pull: Pull, outcome: Outcome) -> None:
+        """Tell the policy what the pull paid and cost."""
+        self._told[pull.configuration] += 1
+        finished, reward = outcome.kind is not Kind.GAVE_UP, 0.0
+        if outcome.kind is Kind.FINISHED and is_score(outcome.value):
+            reward = self._reward(float(outcome.value))
+        self.policy.observe(self._pair(pull), reward, outcome.seconds, finished=finished)
+
+    def _pair(self, pull: Pull) -> Pair:
+        # The last pull's cutoff may have been shortened to what was left of the budget.
+        enough = (level for level, wait in enumerate(self.levels) if wait >= pull.cutoff_seconds)
+        return Pair(pull.configuration, next(enough, len(self.levels) - 1))
+
+    def _reward(self, score: float) -> float:
+        self._worst, self._best = min(self._worst, score), max(self._best, score)
+        spread = self._best - self._worst
+        return (score - self._worst) / spread if 0 < spread < math.inf else 0.5

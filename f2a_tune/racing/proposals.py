@@ -1,0 +1,206 @@
+"""Which configuration to draw next: the ledger's estimates go in, a row of the space comes out.
+
+`ModelProposals` models the score and the logarithm of the seconds with two Gaussian processes and
+draws where expected improvement × chance to finish by the cutoff / seconds^½ is largest. Scores
+enter as normal scores of their ranks, so their scale does not matter. A configuration that was
+given up tells the model of the seconds that it took twice its cutoff, and nothing of its score.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from scipy.special import log_ndtr, ndtr, ndtri
+
+from f2a_tune.racing.gaussian import Floats, GaussianProcess, Hyperparameters
+from f2a_tune.racing.ledger import Estimates, Ledger
+from f2a_tune.racing.offer import Offer
+from f2a_tune.racing.space import Indices, Space
+
+FEWEST_SCORED = 5  # before that every draw is random
+RANDOM_SHARE = 0.25  # of the draws stay random: the model may be wrong
+MOST_MODELLED = 120  # points that the processes are conditioned on
+CANDIDATES = 300
+PARENTS = 5  # best configurations whose neighbours are candidates
+COST_POWER = 0.5  # 1 is too greedy for fast mediocre fits, 0 too slow
+LEADERS = 20  # among whose expected values the best is the one to improve on
+REMAINING_NOISE = 0.02  # of a mean over all folds, in units of one fold's noise
+LEAST_SECONDS = 0.005  # differences below a pull's own overhead are none
+
+
+class Proposals(Protocol):
+    """Draws configurations."""
+
+    def offer(self, ledger: Ledger, units: Sequence[Floats], cutoff_seconds: float) -> Offer:
+        """What to draw next, given the rows of all configurations drawn so far."""
+
+
+class RandomProposals:
+    """Draws at random; the same seed and number of configurations give the same row."""
+
+    def __init__(self, space: Space, seed: int = 0) -> None:
+        self.space, self.seed = space, seed
+
+    def offer(self, ledger: Ledger, units: Sequence[Floats], cutoff_seconds: float) -> Offer:
+        """A random row, without a forecast."""
+        del ledger, cutoff_seconds
+        return Offer(self.space.sample(_rng(self.seed, len(units)), 1)[0])
+
+
+class ModelProposals:
+    """Draws where the model expects the most for the time.
+
+    All that it knows is in the ledger and the rows; its own state is the last length scales, which
+    only save time.
+
+    Parameters
+    ----------
+    random
+        Where random draws come from; by default the space itself. They are a quarter of all.
+    """
+
+    def __init__(self, space: Space, seed: int = 0, random: Proposals | None = None) -> None:
+        self.space, self.seed = space, seed
+        self.random = RandomProposals(space, seed) if random is None else random
+        width = space.features(np.full((1, len(space.parameters)), np.nan)).shape[1]
+        self._score_scales = self._time_scales = Hyperparameters.unfitted(width)
+        self._drawn = _Drawn(space)
+
+    def offer(self, ledger: Ledger, units: Sequence[Floats], cutoff_seconds: float) -> Offer:
+        """The best candidate with the model's forecast, or a random row."""
+        rng = _rng(self.seed, len(units))
+        estimates = ledger.estimates()
+        if len(estimates.scored) < FEWEST_SCORED or rng.random() < RANDOM_SHARE:
+            return self.random.offer(ledger, units, cutoff_seconds)
+        self._drawn.follow(units)
+        candidates = self._candidates(units, estimates, rng)
+        if not len(candidates):
+            return self.random.offer(ledger, units, cutoff_seconds)
+        features, known = self.space.features(candidates), self._drawn.features
+        gain = self._gain(ledger, estimates, known, features)
+        time = self._time(ledger, estimates, known, features, cutoff_seconds)
+        best = int((gain.log_improvement + time.log_finish - COST_POWER * time.log_cost).argmax())
+        return Offer(
+            unit=candidates[best],
+            chance=float(gain.chance[best]),
+            finish=float(np.exp(time.log_finish[best])),
+            seconds=float(np.exp(time.log_cost[best])),
+        )
+
+    def _candidates(
+        self, units: Sequence[Floats], estimates: Estimates, rng: np.random.Generator
+    ) -> Floats:
+        """Random rows and neighbours of the best, without what was drawn already."""
+        parents = np.array([units[row] for row in estimates.scored[:PARENTS]])
+        near = self.space.neighbours(np.resize(parents, (CANDIDATES // 2, parents.shape[1])), rng)
+        pool = np.concatenate([self.space.sample(rng, CANDIDATES - len(near)), near])
+        return pool[[key not in self._drawn.keys for key in _keys(pool)]]
+
+    def _gain(
+        self, ledger: Ledger, estimates: Estimates, known: Floats, features: Floats
+    ) -> _Gain:
+        rows = _spread(estimates.scored, MOST_MODELLED)
+        values = _normal_scores(estimates.value[rows])
+        noise = 1.0 / estimates.folds[rows] - 1.0 / ledger.n_folds + REMAINING_NOISE
+        process = GaussianProcess(known[rows], values, noise, self._score_scales)
+        self._score_scales = process.hyperparameters
+        running = np.flatnonzero(np.isneginf(estimates.value) & ledger.pending.any(axis=1))
+        if len(running):
+            # Draws in flight count as if they came out as expected, so they are not drawn twice.
+            believed = np.concatenate([values, process.predict(known[running])[0]])
+            points = np.concatenate([known[rows], known[running]])
+            noise = np.concatenate([noise, np.ones(len(running))])
+            process = GaussianProcess(points, believed, noise, process.hyperparameters)
+        best = process.predict(known[estimates.scored[:LEADERS]])[0].max()
+        mean, deviation = process.predict(features)
+        away = (mean - best) / deviation
+        density = np.exp(-0.5 * away * away) / math.sqrt(2.0 * math.pi)
+        improvement = deviation * (away * ndtr(away) + density)
+        return _Gain(np.log(np.maximum(improvement, 1e-30)), ndtr(away))
+
+    def _time(
+        self,
+        ledger: Ledger,
+        estimates: Estimates,
+        known: Floats,
+        features: Floats,
+        cutoff_seconds: float,
+    ) -> _Time:
+        given_up = np.flatnonzero(np.isneginf(estimates.value) & (ledger.waited > 0))
+        finished = _spread(estimates.scored, MOST_MODELLED)
+        rows = np.concatenate([finished, given_up[-MOST_MODELLED // 2 :]])
+        seconds = np.where(
+            np.isneginf(estimates.value[rows]), 2.0 * ledger.waited[rows], estimates.seconds[rows]
+        )
+        values = np.log(np.maximum(seconds, 0.0) + LEAST_SECONDS)
+        process = GaussianProcess(known[rows], values, np.ones(len(rows)), self._time_scales)
+        self._time_scales = process.hyperparameters
+        mean, deviation = process.predict(features)
+        deviation = np.sqrt(deviation**2 + process.noise_variance)
+        limit = math.log(cutoff_seconds + LEAST_SECONDS)
+        return _Time(log_ndtr((limit - mean) / deviation), np.minimum(mean, limit))
+
+
+class _Drawn:
+    """Features and keys of all rows drawn so far; follows a list that only grows."""
+
+    def __init__(self, space: Space) -> None:
+        self.space = space
+        self.keys: set[bytes] = set()
+        self.features = np.zeros((0, 0))
+        self._n = 0
+
+    def follow(self, units: Sequence[Floats]) -> None:
+        """Take in the rows that are new."""
+        if len(units) == self._n:
+            return
+        rows = np.array(units[self._n :])
+        features = self.space.features(rows)
+        self.features = np.concatenate([self.features, features]) if self._n else features
+        self.keys.update(_keys(rows))
+        self._n = len(units)
+
+
+@dataclass(frozen=True)
+class _Gain:
+    """Of every candidate: how much better than the leader it may be, and how likely."""
+
+    log_improvement: Floats
+    chance: Floats
+
+
+@dataclass(frozen=True)
+class _Time:
+    """Of every candidate: whether it finishes by the cutoff, and what it costs."""
+
+    log_finish: Floats
+    log_cost: Floats
+
+
+def _rng(seed: int, count: int) -> np.random.Generator:
+    """A stream of its own for every draw, so that a rebuilt search draws the same."""
+    return np.random.default_rng([seed, count])
+
+
+def _keys(rows: Floats) -> list[bytes]:
+    return [row.tobytes() for row in np.round(np.nan_to_num(rows, nan=-1.0), 9)]
+
+
+def _spread(scored: Indices, most: int) -> Indices:
+    """The best half of ``most`` configurations, and the rest evenly from all others."""
+    if len(scored) <= most:
+        return scored
+    best, others = scored[: most // 2], scored[most // 2 :]
+    even = np.linspace(0, len(others) - 1, most - len(best)).round().astype(np.intp)
+    return np.concatenate([best, others[even]])
+
+
+def _normal_scores(descending: Floats) -> Floats:
+    """Normal quantiles of the ranks of values that fall; equals share their mean rank."""
+    _, place, counts = np.unique(-descending, return_inverse=True, return_counts=True)
+    middle = np.cumsum(counts) - 0.5 * counts
+    return np.asarray(-ndtri(middle[place] / len(descending)))

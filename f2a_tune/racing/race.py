@@ -1,0 +1,211 @@
+"""The tuner: it is asked for pulls, told their outcomes, and recommends a configuration at any time.
+
+In flow the seconds spent so far and outcomes; out flow `Pull` objects. There is no clock, no
+process and no randomness in here, and the only memory is the ledger: a race that is given the
+same (pull, outcome) pairs again decides the same. Which pull comes next is the business of a
+rule: `rule.RacingRule` by default, `pool.PoolRule` for the paper's algorithm and its rivals.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from f2a_tune.bandit import Policy, WaitUCB
+from f2a_tune.checks import known_name, positive_integer, positive_number, real_number
+from f2a_tune.outcome import Kind, Outcome
+from f2a_tune.racing.ledger import Ledger
+from f2a_tune.racing.offer import Offer
+from f2a_tune.racing.pool import PoolRule
+from f2a_tune.racing.pull import Pull, Recommendation
+from f2a_tune.racing.rule import RacingRule, Rule, Situation
+
+POLICIES = ("race", "wait-ucb")
+
+
+class Race:
+    """Chooses fold fits and cutoffs inside a budget.
+
+    Parameters
+    ----------
+    n_folds
+        Fits that make a configuration fully validated.
+    budget_seconds
+        What may be spent; ``now`` counts from 0 to this.
+    maximize
+        Whether larger scores are better.
+    policy
+        "race", "wait-ucb" (the paper's algorithm over a fixed pool), or any policy of
+        `f2a_tune.bandit`, over the same pool.
+    timeouts
+        The cutoffs to choose from, in seconds; learned if left out.
+    exploration
+        Size of Wait-UCB's confidence radius in the race's index; 0 is greedy, and measured best.
+    n_workers
+        How many pulls run at a time.
+    pool_size
+        Configurations in the pool of "wait-ucb" or a policy.
+    use_cutoffs
+        False waits for every fit to the end of the budget.
+
+    Examples
+    --------
+    >>> race = Race(n_folds=2, budget_seconds=10.0)
+    >>> pull = race.ask(now=0.0)
+    >>> pull.fresh, pull.configuration, pull.fold
+    (True, 0, 0)
+    >>> race.tell(pull, Outcome.finished(0.8, seconds=0.01))
+    >>> race.recommend().configuration
+    0
+    """
+
+    def __init__(
+        self,
+        n_folds: int,
+        budget_seconds: float,
+        *,
+        maximize: bool = True,
+        policy: str | Policy = "race",
+        timeouts: Iterable[float] | None = None,
+        exploration: float = 0.0,
+        n_workers: int = 1,
+        pool_size: int = 20,
+        seed: int = 0,
+        use_cutoffs: bool = True,
+    ) -> None:
+        self.n_folds = positive_integer("n_folds", n_folds)
+        self.budget_seconds = positive_number("budget_seconds", budget_seconds)
+        self.n_workers = positive_integer("n_workers", n_workers)
+        self.timeouts = None if timeouts is None else checked_timeouts(timeouts)
+        self.exploration = real_number("exploration", exploration)
+        if not (math.isfinite(self.exploration) and self.exploration >= 0):
+            raise ValueError(f"exploration must be at least 0, got {exploration!r}.")
+        self.sign = 1.0 if maximize else -1.0
+        self.ledger = Ledger(self.n_folds)
+        self.in_flight: dict[int, Pull] = {}
+        self.n_pulls = 0
+        self.reservoir_open = True
+        self._use_cutoffs = use_cutoffs
+        self._rule = self._make_rule(policy, positive_integer("pool_size", pool_size), seed)
+
+    def ask(self, now: float, offer: Offer | None = None) -> Pull | None:
+        """The next pull to run; None if there is nothing to do now.
+
+        ``offer`` is the configuration that the caller would draw next, with what it expects of
+        it. Nothing to do means: out of time, or every configuration is done or in flight.
+        """
+        situation = self.situation(now, offer)
+        if situation.seconds_left <= 0:
+            return None
+        pull = self._rule.choose(situation)
+        if pull is None:
+            return None
+        pull = replace(pull, number=self.n_pulls)
+        if not self._use_cutoffs:
+            pull = replace(pull, cutoff_seconds=situation.seconds_left)
+        self._start(pull)
+        return pull
+
+    def tell(self, pull: Pull, outcome: Outcome) -> None:
+        """What became of a pull."""
+        if self.in_flight.get(pull.number) != pull:
+            raise ValueError(
+                f"pull number {pull.number} is not in flight: "
+                "tell each pull that ask() returned exactly once."
+            )
+        del self.in_flight[pull.number]
+        oriented = outcome
+        if outcome.kind is Kind.FINISHED and isinstance(
+            outcome.value, (int, float, np.integer, np.floating)
+        ):
+            oriented = replace(outcome, value=self.sign * float(outcome.value))
+        self.ledger.finish(pull, oriented)
+        self._rule.learn(pull, oriented)
+
+    def exhausted(self, pull: Pull | None = None) -> None:
+        """There is no fresh configuration left; ``pull`` is the one that asked for it in vain."""
+        self.reservoir_open = False
+        if pull is not None:
+            del self.in_flight[pull.number]
+            self.n_pulls -= 1
+            self.ledger.withdraw(pull)
+
+    def rebuild(self, history: Iterable[tuple[Pull, Outcome | None]]) -> None:
+        """Take in what an earlier race with the same arguments did; None is still in flight."""
+        for pull, outcome in history:
+            self._start(pull)
+            if outcome is not None:
+                self.tell(pull, outcome)
+
+    def recommend(self, *, final: bool = False) -> Recommendation | None:
+        """The configuration to use if the race ended now; None if nothing has finished.
+
+        A mean over few folds is marked down by its standard error. With ``final`` a fully
+        validated configuration goes before all others.
+        """
+        estimates = self.ledger.estimates()
+        if not len(estimates.scored):
+            return None
+        folds = estimates.folds[estimates.scored]
+        lack = np.maximum(1.0 / folds - 1.0 / self.n_folds, 0.0)
+        marked_down = estimates.value[estimates.scored] - np.sqrt(estimates.noise * lack)
+        if final and (folds == self.n_folds).any():
+            marked_down = np.where(folds == self.n_folds, marked_down, -np.inf)
+        chosen = int(estimates.scored[int(marked_down.argmax())])
+        scores = self.ledger.scores[chosen]
+        scores = self.sign * scores[~np.isnan(scores)]
+        return Recommendation(
+            configuration=chosen,
+            folds_done=len(scores),
+            mean=float(scores.mean()),
+            spread=float(scores.std(ddof=1)) if len(scores) > 1 else 0.0,
+            fully_validated=len(scores) == self.n_folds,
+        )
+
+    def fresh_cutoff(self, now: float) -> float:
+        """How long a fresh pull would be waited for now."""
+        situation = self.situation(now)
+        return situation.fresh_cutoff if self._use_cutoffs else situation.seconds_left
+
+    def situation(self, now: float, offer: Offer | None = None) -> Situation:
+        """All that a rule may look at."""
+        return Situation(
+            ledger=self.ledger,
+            budget_seconds=self.budget_seconds,
+            seconds_left=self.budget_seconds - real_number("now", now),
+            n_workers=self.n_workers,
+            reservoir_open=self.reservoir_open,
+            timeouts=self.timeouts,
+            in_flight=tuple(self.in_flight.values()),
+            offer=offer,
+        )
+
+    def _start(self, pull: Pull) -> None:
+        self.n_pulls = max(self.n_pulls, pull.number + 1)
+        self.in_flight[pull.number] = pull
+        self.ledger.start(pull)
+
+    def _make_rule(self, policy: str | Policy, pool_size: int, seed: int) -> Rule:
+        if isinstance(policy, Policy):
+            return PoolRule(policy, pool_size, self.n_folds, self.budget_seconds, self.timeouts, seed)
+        if known_name("policy", policy, POLICIES) == "race":
+            return RacingRule(self.exploration)
+        return PoolRule(WaitUCB(), pool_size, self.n_folds, self.budget_seconds, self.timeouts, seed)
+
+
+def checked_timeouts(timeouts: Iterable[Any]) -> tuple[float, ...]:
+    """Cutoffs as a rising tuple, or an error that says what is wrong with them."""
+    if isinstance(timeouts, (str, bytes)) or not isinstance(timeouts, Iterable):
+        raise TypeError(f"timeouts must be a sequence of seconds, got {timeouts!r}.")
+    levels = tuple(positive_number("timeouts", level) for level in timeouts)
+    if not levels:
+        raise ValueError("timeouts must not be empty: give at least one cutoff, or None.")
+    if any(low >= high for low, high in zip(levels, levels[1:], strict=False)):
+        raise ValueError(f"timeouts must rise strictly, got {levels}: sort them, drop repeats.")
+    return levels
+
+
