@@ -58,7 +58,12 @@ class FlamlSearch(WholeEvaluations):
             return
         name, values = evaluation.handle
         seconds = float(self.problem.table.seconds[evaluation.row].sum())
-        result = {"score": mean, "time_total_s": seconds, "config": values, "training_iteration": 1}
+        result = {
+            "score": mean,
+            "time_total_s": seconds,
+            "config": values,
+            "training_iteration": 1,
+        }
         result |= {f"config/{key}": value for key, value in values.items()}
         self.searcher.on_trial_complete(name, result)
 

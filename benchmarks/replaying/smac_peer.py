@@ -29,6 +29,7 @@ class SmacSearch:
 
         self.problem = problem
         self.rows: dict[Any, int] = {}
+        self.worst = -np.inf
         self.folder = tempfile.TemporaryDirectory()
         self.space = _configuration_space(problem)
         scenario = Scenario(
@@ -53,10 +54,9 @@ class SmacSearch:
         )
 
     def ask(self, now: float, worker: int) -> Job | None:
-        if not self.problem.n_unused:
-            # Every entry is in use: only configurations that SMAC knows can go on.
-            return None
-        with joblib.parallel_config(backend="sequential"):  # its forest starts threads for every tree
+        with joblib.parallel_config(
+            backend="sequential"
+        ):  # its forest starts threads for every tree
             info = self.smac.ask()
         if info.config not in self.rows:
             row = self._row(info.config)
@@ -67,13 +67,13 @@ class SmacSearch:
 
     def tell(self, job: Job, outcome: Outcome, worker: int) -> None:
         from smac.runhistory.dataclasses import TrialValue
-        from smac.runhistory.enumerations import StatusType
 
         if outcome.ok:
-            self.smac.tell(job.token, TrialValue(cost=-outcome.value, time=outcome.seconds))
-        else:
-            value = TrialValue(cost=np.inf, time=outcome.seconds, status=StatusType.CRASHED)
-            self.smac.tell(job.token, value)
+            self.worst = max(self.worst, -outcome.value)
+        # An infinite cost breaks its forest, so a fit that failed costs as much as the worst.
+        failed = self.worst if np.isfinite(self.worst) else 1.0
+        cost = -outcome.value if outcome.ok else failed
+        self.smac.tell(job.token, TrialValue(cost=cost, time=outcome.seconds))
 
     def recommend(self) -> int | None:
         incumbent = self.smac.intensifier.get_incumbent()

@@ -1,4 +1,4 @@
-"""Figures of many runs: records go in, the JSON of the benchmark and its printed tables come out."""
+"""Figures of many runs: records go in, the JSON and the printed tables come out."""
 
 from __future__ import annotations
 
@@ -101,7 +101,9 @@ def print_summary(figures: dict[str, Any], sizes: dict[str, int]) -> None:
     print(f"{'method':22s} {'pulls':>8s} {'ms/pull':>8s} {'given up':>9s} {'reward/s':>9s}")
     for method in methods:
         entries = [figures[table][method] for table in tables if method in figures[table]]
-        given_up = np.mean([entry["seconds_given_up"] / entry["budget_seconds"] for entry in entries])
+        given_up = np.mean(
+            [entry["seconds_given_up"] / entry["budget_seconds"] for entry in entries]
+        )
         print(
             f"{method:22s} {np.mean([entry['pulls'] for entry in entries]):8.0f} "
             f"{np.mean([entry['decision_ms'] for entry in entries]):8.2f} {given_up:9.1%} "
@@ -212,7 +214,9 @@ def _print_wins(figures: dict[str, Any], sizes: dict[str, int], methods: list[st
         finals = {
             method: float(
                 np.exp(
-                    np.log(floored(np.array(entry[method]["better_share"])[:, -1], sizes[table])).mean()
+                    np.log(
+                        floored(np.array(entry[method]["better_share"])[:, -1], sizes[table])
+                    ).mean()
                 )
             )
             for method in entry
@@ -223,6 +227,8 @@ def _print_wins(figures: dict[str, Any], sizes: dict[str, int], methods: list[st
         for method in finals:
             if finals[method] > finals.get("random", np.inf) * (1 + 1e-9):
                 behind_random[method].append(table)
-    print(f"\nwins at the end of the budget, of {len(figures)} tables; tables lost to random search")
+    print(
+        f"\nwins at the end of the budget, of {len(figures)} tables; tables lost to random search"
+    )
     for method in methods:
         print(f"{method:22s} {wins[method]:5.1f}   {', '.join(behind_random[method]) or '-'}")

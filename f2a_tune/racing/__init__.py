@@ -1,7 +1,7 @@
 """The tuner's rule: which configuration, which fold, and how long to wait.
 
-`Race` chooses pulls and recommends; `ModelProposals` draws configurations from a `Space`. All of it
-is pure: no clock, no processes, no storage.
+`Race` chooses pulls and recommends; `ModelProposals` draws configurations from a `Space`. All of
+it is pure: no clock, no processes, no storage.
 """
 
 from __future__ import annotations

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import ndtr, ndtri
 
 from f2a_tune.racing.ledger import Ledger
 
@@ -28,6 +29,9 @@ EARLY_MULTIPLE = 4.0
 FLOOR_MULTIPLE = 10.0
 HEAVY_TAIL = 3.0  # mean over median above which the floor gives way
 REWARD_POWER = 6  # reward of a first pull: its rank quantile to this power
+FEWEST_REGRESSED = 10  # finished first pulls before slow is believed to be better
+BEYOND_SLOWEST = 4.0  # how far beyond the slowest finished fit the regression is believed
+DOUBT = 2.0  # standard errors taken off that regression's slope
 LATER_MULTIPLE = 4.0  # of its own mean for a configuration's later folds
 LATER_SLACK_SECONDS = 0.01
 
@@ -83,6 +87,32 @@ class FirstPulls:
         rates = (gains + 1.0) / (costs + levels[:, 0] / 2)
         return float(levels[int(rates.argmax()), 0])
 
+    def worth_waiting(self) -> float:
+        """Where slow fits are better: how long waiting pays more than drawing anew; 0 elsewhere.
+
+        Normal scores of the finished are regressed on their log seconds. A fit of t seconds then
+        has some chance to lead, and is worth it while chance/t is above that of an average draw.
+        """
+        logs = np.log(np.maximum(self.seconds[self.finished], 1e-9))
+        scores = ndtri(self.quantile[self.finished] - 0.5 / max(self.n_scored, 1))
+        known = np.isfinite(scores)
+        logs, scores = logs[known], scores[known]
+        n, spread = len(logs), float(logs.std()) if len(logs) else 0.0
+        if n < FEWEST_REGRESSED or spread < 1e-3:
+            return 0.0
+        slope = float(((logs - logs.mean()) * scores).mean()) / spread**2
+        rest = scores - scores.mean() - slope * (logs - logs.mean())
+        deviation = math.sqrt(float((rest**2).sum()) / (n - 2)) + 1e-9
+        slope -= DOUBT * deviation / (spread * math.sqrt(n))
+        if slope <= 0:
+            return 0.0
+        steps = np.linspace(logs.min(), logs.max() + math.log(BEYOND_SLOWEST), 40)
+        expected = scores.mean() + slope * (steps - logs.mean())
+        chances = ndtr((expected - scores.max()) / deviation)
+        average = 1.0 / ((n + 1) * float(self.seconds.mean()))
+        worth = np.flatnonzero(chances / np.exp(steps) >= average)
+        return float(np.exp(steps[worth[-1]])) if len(worth) else 0.0
+
 
 def fresh_cutoff(
     pulls: FirstPulls, budget_seconds: float, timeouts: Sequence[float] | None
@@ -105,9 +135,7 @@ def later_cutoff(mean_seconds: float, waited: float, timeouts: Sequence[float] |
     return at_least(wanted, timeouts)
 
 
-def _learned(
-    pulls: FirstPulls, budget_seconds: float, timeouts: Sequence[float] | None
-) -> float:
+def _learned(pulls: FirstPulls, budget_seconds: float, timeouts: Sequence[float] | None) -> float:
     start = START_SHARE * budget_seconds
     n_finished = int(pulls.finished.sum())
     if not n_finished:
@@ -121,7 +149,7 @@ def _learned(
     floor = FLOOR_MULTIPLE * median
     ratio = pulls.best_level(_ladder(pulls, floor))
     heaviness = float(pulls.seconds.mean()) / median if median > 0 else 1.0
-    return max(ratio, floor * min(1.0, (HEAVY_TAIL / heaviness) ** 2))
+    return max(ratio, floor * min(1.0, (HEAVY_TAIL / heaviness) ** 2), pulls.worth_waiting())
 
 
 def _ladder(pulls: FirstPulls, floor: float) -> Floats:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -57,29 +58,40 @@ class GaussianProcess:
         self.hyperparameters = _fitted(features, centred, noise, previous)
         self._scales = np.exp(self.hyperparameters.log_scales)
         self._points = features / self._scales
-        kernel = _kernel(self._points, self._points)
+        kernel = _kernel(self._points, self._points, np.float64)
         noise_ratio = math.exp(self.hyperparameters.log_noise)
         kernel[np.diag_indices_from(kernel)] += noise_ratio * noise + JITTER
-        self._root = np.linalg.cholesky(kernel)
+        self._root = _root(kernel)
         self._weights = cho_solve((self._root, True), centred)
         self._variance = max(float(centred @ self._weights) / len(values), 1e-12)
         self.noise_variance = noise_ratio * self._variance
 
     def predict(self, features: Floats) -> tuple[Floats, Floats]:
         """Mean and standard deviation of the noiseless value at each point."""
-        kernel = _kernel(features / self._scales, self._points)
+        # Single precision halves the cost of many candidates, and is exact enough for them.
+        kernel = _kernel(features / self._scales, self._points, np.float32)
         half = solve_triangular(self._root, kernel.T, lower=True, check_finite=False)
         variance = self._variance * np.maximum(1.0 - (half * half).sum(axis=0), 1e-9)
         return self.mean + kernel @ self._weights, np.sqrt(variance)
 
 
-def _kernel(left: Floats, right: Floats) -> Floats:
-    """Matérn-5/2 of scaled points; single precision halves the cost and is exact enough."""
-    near, far = left.astype(np.float32), right.astype(np.float32)
+def _kernel(left: Floats, right: Floats, precision: type[np.floating[Any]]) -> Floats:
+    """Matérn-5/2 of scaled points."""
+    near, far = left.astype(precision), right.astype(precision)
     squares = (near**2).sum(axis=1)[:, None] + (far**2).sum(axis=1)[None, :]
     distance = np.sqrt(5.0 * np.maximum(squares - 2.0 * (near @ far.T), 0.0))
     kernel = (1.0 + distance + distance * distance / 3.0) * np.exp(-distance)
     return np.asarray(kernel, dtype=np.float64)
+
+
+def _root(kernel: Floats) -> Floats:
+    """Cholesky factor; repeated points may need more on the diagonal than rounding leaves."""
+    for extra in (0.0, 1e-4, 1e-2):
+        try:
+            return np.asarray(np.linalg.cholesky(kernel + extra * np.eye(len(kernel))))
+        except np.linalg.LinAlgError:
+            continue
+    return np.diag(np.sqrt(np.diag(kernel)))
 
 
 def _fitted(
@@ -113,9 +125,7 @@ def _informative(centred: Floats) -> NDArray[np.intp]:
     return np.concatenate([best, others[even]])
 
 
-def _loss(
-    logs: Floats, features: Floats, centred: Floats, noise: Floats
-) -> tuple[float, Floats]:
+def _loss(logs: Floats, features: Floats, centred: Floats, noise: Floats) -> tuple[float, Floats]:
     """Negative log posterior with the amplitude profiled out, and its gradient."""
     n, scales, noise_ratio = len(centred), np.exp(logs[:-1]), math.exp(logs[-1])
     points = features / scales
@@ -125,7 +135,7 @@ def _loss(
     decay = np.exp(-distance)
     kernel = (1.0 + distance + distance * distance / 3.0) * decay
     kernel[np.diag_indices(n)] += noise_ratio * noise + JITTER
-    root = np.linalg.cholesky(kernel)
+    root = _root(kernel)
     inverse = cho_solve((root, True), np.eye(n))
     weights = inverse @ centred
     amplitude = max(float(centred @ weights) / n, 1e-12)

@@ -44,6 +44,7 @@ class Estimates:
 
     @property
     def leader(self) -> int | None:
+        """The configuration of the best estimate."""
         return int(self.scored[0]) if len(self.scored) else None
 
 
@@ -164,11 +165,13 @@ def _estimate(scores: Floats, seconds: Floats, failed: Flags) -> Estimates:
     filled = np.where(present, scores, 0.0)
     raw[usable] = filled[usable].sum(axis=1) / folds[usable]
     better = _better_half(raw, usable)
-    offsets = _offsets(scores[better])
+    several = better[folds[better] > 1]  # only these say how folds differ; they are few
+    offsets = _offsets(scores[several])
     centred = np.where(present, scores - offsets, 0.0)
     value = np.full(len(scores), -np.inf)
     value[usable] = centred[usable].sum(axis=1) / folds[usable]
-    noise = _noise(scores[better] - offsets, folds[better], value[better])
+    residuals = scores[several] - offsets - value[several, None]
+    noise = _noise(residuals, folds[several], value[better])
     with np.errstate(invalid="ignore", divide="ignore"):
         mean_seconds = seconds.sum(axis=1) / folds
     # Stable: among equals the one drawn first leads, so ties never make the leader jump.
@@ -192,12 +195,8 @@ def _offsets(scores: Floats) -> Floats:
     return offsets
 
 
-def _noise(centred: Floats, folds: Counts, value: Floats) -> float:
-    if not len(value):
-        return 0.0
-    spread = float(np.var(value)) if len(value) > 1 else 0.0
-    several = folds > 1
-    residuals = (centred[several] - value[several, None]) ** 2
-    freedom = float((folds[several] - 1).sum())
-    total = float(np.nansum(residuals)) + PRIOR_WEIGHT * PRIOR_SHARE * spread
-    return total / (freedom + PRIOR_WEIGHT)
+def _noise(residuals: Floats, folds: Counts, values: Floats) -> float:
+    """Pooled variance of one fold, with the spread of the better half as a weak prior."""
+    spread = float(np.var(values)) if len(values) > 1 else 0.0
+    total = float(np.nansum(residuals**2)) + PRIOR_WEIGHT * PRIOR_SHARE * spread
+    return total / (float((folds - 1).sum()) + PRIOR_WEIGHT)

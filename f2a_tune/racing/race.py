@@ -1,4 +1,4 @@
-"""The tuner: it is asked for pulls, told their outcomes, and recommends a configuration at any time.
+"""The tuner: asked for pulls, told their outcomes, it recommends a configuration at any time.
 
 In flow the seconds spent so far and outcomes; out flow `Pull` objects. There is no clock, no
 process and no randomness in here, and the only memory is the ledger: a race that is given the
@@ -8,6 +8,7 @@ rule: `rule.RacingRule` by default, `pool.PoolRule` for the paper's algorithm an
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterable
 from dataclasses import replace
@@ -158,11 +159,13 @@ class Race:
         chosen = int(estimates.scored[int(marked_down.argmax())])
         scores = self.ledger.scores[chosen]
         scores = self.sign * scores[~np.isnan(scores)]
+        with np.errstate(over="ignore"):  # the spread of scores of 1e300 is infinite
+            spread = float(scores.std(ddof=1)) if len(scores) > 1 else 0.0
         return Recommendation(
             configuration=chosen,
             folds_done=len(scores),
             mean=float(scores.mean()),
-            spread=float(scores.std(ddof=1)) if len(scores) > 1 else 0.0,
+            spread=spread,
             fully_validated=len(scores) == self.n_folds,
         )
 
@@ -191,10 +194,14 @@ class Race:
 
     def _make_rule(self, policy: str | Policy, pool_size: int, seed: int) -> Rule:
         if isinstance(policy, Policy):
-            return PoolRule(policy, pool_size, self.n_folds, self.budget_seconds, self.timeouts, seed)
+            return PoolRule(
+                policy, pool_size, self.n_folds, self.budget_seconds, self.timeouts, seed
+            )
         if known_name("policy", policy, POLICIES) == "race":
             return RacingRule(self.exploration)
-        return PoolRule(WaitUCB(), pool_size, self.n_folds, self.budget_seconds, self.timeouts, seed)
+        return PoolRule(
+            WaitUCB(), pool_size, self.n_folds, self.budget_seconds, self.timeouts, seed
+        )
 
 
 def checked_timeouts(timeouts: Iterable[Any]) -> tuple[float, ...]:
@@ -204,8 +211,6 @@ def checked_timeouts(timeouts: Iterable[Any]) -> tuple[float, ...]:
     levels = tuple(positive_number("timeouts", level) for level in timeouts)
     if not levels:
         raise ValueError("timeouts must not be empty: give at least one cutoff, or None.")
-    if any(low >= high for low, high in zip(levels, levels[1:], strict=False)):
+    if any(low >= high for low, high in itertools.pairwise(levels)):
         raise ValueError(f"timeouts must rise strictly, got {levels}: sort them, drop repeats.")
     return levels
-
-

@@ -11,7 +11,7 @@ costs nothing, and the more have been seen, the longer a slow but excellent one 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Protocol
 
@@ -45,6 +45,13 @@ class Situation:
     timeouts: tuple[float, ...] | None
     in_flight: tuple[Pull, ...]
     offer: Offer | None
+    seconds_kept: float = 0.0
+    """Of the time left, what nobody but the leader may use."""
+
+    @property
+    def seconds_to_spare(self) -> float:
+        """What any pull may take."""
+        return max(self.seconds_left - self.seconds_kept, 0.0)
 
     @cached_property
     def first_pulls(self) -> FirstPulls:
@@ -55,7 +62,7 @@ class Situation:
     def fresh_cutoff(self) -> float:
         """How long a fresh pull is waited for now."""
         wanted = fresh_cutoff(self.first_pulls, self.budget_seconds, self.timeouts)
-        return min(wanted, self.seconds_left)
+        return min(wanted, self.seconds_to_spare)
 
 
 class Rule(Protocol):
@@ -114,8 +121,11 @@ class RacingRule:
         contenders = Contenders.of(ledger, estimates) if len(estimates.scored) else None
         if contenders is None:
             return self._fresh(situation) if situation.reservoir_open else _again(situation)
-        unvalidated = _to_validate(contenders, situation)
-        if unvalidated is not None:
+        unvalidated, kept = _reserve(contenders, situation)
+        situation = replace(situation, seconds_kept=kept)
+        # What is to spare is of use only if a typical draw fits into it.
+        if unvalidated is not None and situation.seconds_to_spare < situation.first_pulls.median:
+            situation = replace(situation, seconds_kept=0.0)
             reason = "the time left is for validating the best"
             return _another_fold(unvalidated, contenders, situation, reason)
         rates = contenders.chances / contenders.seconds
@@ -140,6 +150,8 @@ class RacingRule:
     def _forecast(self, situation: Situation) -> tuple[float, float]:
         """Chance that the next draw finishes in time, and what it costs."""
         offer = situation.offer
+        if situation.fresh_cutoff <= 0:
+            return 0.0, OVERHEAD_SECONDS
         if offer is not None and offer.finish is not None and offer.seconds is not None:
             return offer.finish, min(offer.seconds, situation.fresh_cutoff)
         return situation.first_pulls.forecast(situation.fresh_cutoff)
@@ -180,17 +192,19 @@ def _chances(value: Floats, folds: Counts, noise: float, n_folds: int) -> Floats
     return np.asarray(chances)
 
 
-def _to_validate(contenders: Contenders, situation: Situation) -> int | None:
-    """The best contender whose missing folds fit into the time left, if they need all of it."""
+def _reserve(contenders: Contenders, situation: Situation) -> tuple[int | None, float]:
+    """The best contender whose missing folds fit into the time left, and what to keep for them.
+
+    None if no fold of it is free, so that there is nothing to run for it now.
+    """
     missing = contenders.missing
     rounds = np.ceil(missing / np.minimum(situation.n_workers, np.maximum(missing, 1)))
-    needed = rounds * contenders.seconds
+    needed = np.where(missing > 0, rounds * contenders.seconds, 0.0)
     affordable = np.flatnonzero(needed <= situation.seconds_left)
     if not len(affordable):
-        return None
+        return None, 0.0
     best = int(affordable[0])
-    urgent = situation.seconds_left <= VALIDATION_MARGIN * needed[best]
-    return best if urgent and contenders.free[best] else None
+    return best if contenders.free[best] else None, VALIDATION_MARGIN * float(needed[best])
 
 
 def _why(index: int, contenders: Contenders) -> str:
@@ -200,18 +214,18 @@ def _why(index: int, contenders: Contenders) -> str:
     return f"{chance:.0%} to beat the leader"
 
 
-def _another_fold(
-    index: int, contenders: Contenders, situation: Situation, reason: str
-) -> Pull:
+def _another_fold(index: int, contenders: Contenders, situation: Situation, reason: str) -> Pull:
     ledger, row = situation.ledger, int(contenders.rows[index])
     fold = int(np.flatnonzero(np.isnan(ledger.scores[row]) & ~ledger.pending[row])[0])
     mean = float(ledger.estimates().seconds[row])
     cutoff = later_cutoff(mean, float(ledger.waited[row]), situation.timeouts)
     done = ledger.n_folds - int(contenders.missing[index])
+    spare = situation.seconds_to_spare
     return Pull(
         configuration=row,
         fold=fold,
-        cutoff_seconds=min(cutoff, situation.seconds_left),
+        # Folds of the leader are what the time is kept for.
+        cutoff_seconds=min(cutoff, situation.seconds_left if index == 0 else spare),
         reason=f"fold {done + 1} of {ledger.n_folds}: {reason}",
     )
 
@@ -231,7 +245,7 @@ def _again(situation: Situation) -> Pull | None:
     return Pull(
         configuration=row,
         fold=0,
-        cutoff_seconds=min(cutoff, situation.seconds_left),
+        cutoff_seconds=min(cutoff, situation.seconds_to_spare),
         reason=f"given up at {waited:.3g} s, nothing fresh is left",
     )
 

@@ -1,0 +1,133 @@
+"""What a decision costs, and how that grows with the number of configurations.
+
+    python benchmarks/decisions.py [--most 10000] [--json FILE]
+
+Synthetic fits in virtual time; milliseconds of CPU of one pull (ask and tell) at each number of
+configurations: the race alone, with its model's proposals, and with Optuna's TPE as the proposals,
+beside TPE alone in the same study. The last column is the exponent of the total: 1 is linear.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import os
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1")
+
+import numpy as np
+import optuna
+
+from f2a_tune.outcome import Outcome
+from f2a_tune.racing import ModelProposals, Parameter, Race, Space
+
+SPACE = Space(tuple(Parameter(f"x{i}", "float", 0.0, 1.0) for i in range(5)))
+SIZES = (100, 300, 1000, 3000, 10000)
+N_FOLDS = 5
+
+
+class Fits:
+    """Scores and heavy-tailed seconds of random configurations."""
+
+    def __init__(self) -> None:
+        self.rng = np.random.default_rng(0)
+
+    def outcome(self, unit: np.ndarray, cutoff: float) -> Outcome:
+        seconds = math.exp(1.5 * self.rng.normal())
+        if seconds > cutoff:
+            return Outcome.gave_up(cutoff)
+        score = -float(((unit - 0.3) ** 2).sum()) + 0.1 * self.rng.normal()
+        return Outcome.finished(score, seconds)
+
+
+@dataclass(frozen=True)
+class Mark:
+    """Reached at so many configurations."""
+
+    pulls: int
+    cpu_seconds: float
+
+
+def race(most: int, *, model: bool = False, tpe: bool = False) -> dict[int, Mark]:
+    """What was spent when each number of configurations was reached."""
+    fits, runner, units = Fits(), Race(N_FOLDS, 1e9), []
+    proposals = ModelProposals(SPACE) if model else None
+    study = _study() if tpe else None
+    reached, pulls, start = {}, 0, time.process_time()
+    while len(units) < most:
+        pulls += 1
+        offer = None
+        if proposals is not None:
+            offer = proposals.offer(runner.ledger, units, runner.fresh_cutoff(0.0))
+        pull = runner.ask(0.0, offer)
+        if pull.fresh:
+            trial = None if study is None else study.ask()
+            units.append(_unit(trial, offer, fits))
+            reached[len(units)] = Mark(pulls, time.process_time() - start)
+        outcome = fits.outcome(units[pull.configuration], pull.cutoff_seconds)
+        runner.tell(pull, outcome)
+        if pull.fresh and trial is not None:
+            state = None if outcome.ok else optuna.trial.TrialState.PRUNED
+            study.tell(trial, outcome.value, state=state)
+    return reached
+
+
+def tpe_alone(most: int) -> dict[int, Mark]:
+    fits, study, reached, start = Fits(), _study(), {}, time.process_time()
+    for count in range(1, most + 1):
+        trial = study.ask()
+        study.tell(trial, fits.outcome(_unit(trial, None, fits), math.inf).value)
+        reached[count] = Mark(count, time.process_time() - start)
+    return reached
+
+
+def _study() -> optuna.Study:
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    return optuna.create_study(direction="maximize", sampler=optuna.samplers.TPESampler(seed=0))
+
+
+def _unit(trial: optuna.Trial | None, offer, fits: Fits) -> np.ndarray:
+    if trial is not None:
+        return np.array([trial.suggest_float(f"x{i}", 0, 1) for i in range(5)])
+    return SPACE.sample(fits.rng, 1)[0] if offer is None else offer.unit
+
+
+def _milliseconds(marks: dict[int, Mark], size: int) -> float:
+    """Of one pull, over the last fifth of the way to this many configurations."""
+    before, after = marks[int(0.8 * size)], marks[size]
+    return 1e3 * (after.cpu_seconds - before.cpu_seconds) / (after.pulls - before.pulls)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--most", type=int, default=10_000)
+    parser.add_argument("--most-tpe", type=int, default=1000, help="TPE gets slow")
+    parser.add_argument("--json", type=Path)
+    arguments = parser.parse_args()
+    sizes = [size for size in SIZES if size <= arguments.most]
+    print(f"{'ms a pull, at configurations':32s}" + "".join(f"{size:>9d}" for size in sizes))
+    results = {}
+    for name, run, most in (
+        ("race", race, arguments.most),
+        ("race + model", lambda most: race(most, model=True), arguments.most),
+        ("race + TPE", lambda most: race(most, tpe=True), arguments.most_tpe),
+        ("TPE alone", tpe_alone, arguments.most_tpe),
+    ):
+        marks = run(min(most, arguments.most))
+        row = {size: _milliseconds(marks, size) for size in sizes if size in marks}
+        last, tenth = max(row), max(row) // 10
+        growth = marks[last].cpu_seconds / marks[tenth].cpu_seconds
+        exponent = math.log(growth) / math.log(last / tenth)
+        results[name] = {"ms": row, "exponent": exponent}
+        cells = "".join(f"{row[size]:9.2f}" if size in row else " " * 9 for size in sizes)
+        print(f"{name:32s}{cells}   total ~ n^{exponent:.2f}", flush=True)
+    if arguments.json:
+        arguments.json.write_text(json.dumps(results))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,68 @@
+"""How long fresh configurations are waited for."""
+
+import numpy as np
+import pytest
+
+from f2a_tune.racing.cutoffs import FirstPulls, fresh_cutoff, later_cutoff
+
+BUDGET = 400.0
+
+
+def pulls(seconds, quality=None, given_up=()):
+    seconds = np.array([*seconds, *given_up], dtype=float)
+    finished = np.arange(len(seconds)) < len(seconds) - len(given_up)
+    quantile = np.zeros(len(seconds))
+    n = int(finished.sum())
+    order = np.arange(n) if quality is None else np.argsort(np.argsort(quality))
+    quantile[finished] = (order + 1) / max(n, 1)
+    return FirstPulls(seconds, finished, quantile, n)
+
+
+def test_before_anything_has_finished_the_cutoff_doubles():
+    assert fresh_cutoff(pulls([]), BUDGET, None) == 1.0
+    assert fresh_cutoff(pulls([], given_up=[1.0]), BUDGET, None) == 2.0
+    assert fresh_cutoff(pulls([], given_up=[1.0, 2.0]), BUDGET, None) == 4.0
+
+
+def test_with_few_finished_it_is_a_multiple_of_the_median():
+    assert fresh_cutoff(pulls([2.0, 2.0]), BUDGET, None) == 8.0
+
+
+def test_light_tails_wait_for_ten_medians():
+    rng = np.random.default_rng(0)
+    seconds = rng.uniform(0.9, 1.1, 100)
+    assert fresh_cutoff(pulls(seconds), BUDGET, None) == pytest.approx(10.0, rel=0.1)
+
+
+def test_heavy_tails_are_cut_earlier():
+    seconds = np.concatenate([np.full(60, 0.1), np.full(20, 100.0)])
+    quality = np.random.default_rng(1).permutation(80)
+    assert fresh_cutoff(pulls(seconds, quality), BUDGET, None) < 1.0
+
+
+def test_where_slow_is_better_waiting_is_longer():
+    rng = np.random.default_rng(2)
+    seconds = np.exp(rng.normal(size=60))
+    better = np.log(seconds) + 0.1 * rng.normal(size=60)
+    longer = fresh_cutoff(pulls(seconds, better), BUDGET, None)
+    plain = fresh_cutoff(pulls(seconds, rng.normal(size=60)), BUDGET, None)
+    assert longer > 1.5 * plain
+
+
+def test_given_timeouts_are_kept_to():
+    rng = np.random.default_rng(3)
+    levels = (1.0, 4.0, 16.0)
+    for n in (0, 1, 50):
+        assert fresh_cutoff(pulls(rng.uniform(0.1, 20, n)), BUDGET, levels) in levels
+    assert later_cutoff(1.0, 0.0, levels) == 16.0
+    assert later_cutoff(100.0, 0.0, levels) == 16.0
+    assert later_cutoff(0.1, 0.0, None) == pytest.approx(0.41)
+    assert later_cutoff(0.1, 3.0, None) == 6.0
+
+
+def test_forecast_counts_only_what_it_can_know():
+    known = pulls([1.0, 2.0, 3.0], given_up=[1.5])
+    chance, cost = known.forecast(2.0)
+    # The one given up at 1.5 says nothing about 2.0; one pseudo-pull finishes half of the time.
+    assert chance == pytest.approx(2.5 / 4)
+    assert cost == pytest.approx((1 + 2 + 2 + 0.5) / 4)
