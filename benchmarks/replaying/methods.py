@@ -8,6 +8,7 @@ from typing import Any
 
 import optuna
 
+from replaying.ablations import Unranked, unraced, with_tpe
 from replaying.engine import Method
 from replaying.flaml_peers import FlamlSearch
 from replaying.halving import Halving
@@ -43,6 +44,9 @@ MAKERS: dict[str, Callable[[Problem], Method]] = {
 # Parts of the race taken away one at a time; not among "all".
 ABLATIONS: dict[str, Callable[[Problem], Method]] = {
     "race-no-cutoff": partial(RaceMethod, use_cutoffs=False),
+    "race-no-racing": unraced,
+    "race-no-ranks": Unranked,
+    "race-tpe": with_tpe,
     "race-random": partial(RaceMethod, model=False),
 }
 METHODS = tuple(MAKERS)

@@ -88,7 +88,8 @@ def _root(kernel: Floats) -> Floats:
     """Cholesky factor; repeated points may need more on the diagonal than rounding leaves."""
     for extra in (0.0, 1e-4, 1e-2):
         try:
-            return np.asarray(np.linalg.cholesky(kernel + extra * np.eye(len(kernel))))
+            padded = kernel + extra * np.eye(len(kernel)) if extra else kernel
+            return np.asarray(np.linalg.cholesky(padded))
         except np.linalg.LinAlgError:
             continue
     return np.diag(np.sqrt(np.diag(kernel)))

@@ -22,7 +22,7 @@ Counts = NDArray[np.int64]
 
 # The noise's prior: worth this many degrees of freedom, at this share of the spread of scores.
 PRIOR_WEIGHT = 1.0
-PRIOR_SHARE = 0.05
+PRIOR_SHARE = 0.2
 # An offset is believed as if this many configurations had shown none.
 OFFSET_PRIOR = 1.0
 LARGEST = 1e100

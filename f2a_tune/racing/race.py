@@ -19,6 +19,7 @@ import numpy as np
 from f2a_tune.bandit import Policy, WaitUCB
 from f2a_tune.checks import known_name, positive_integer, positive_number, real_number
 from f2a_tune.outcome import Kind, Outcome
+from f2a_tune.racing.cutoffs import FirstPulls, fresh_cutoff
 from f2a_tune.racing.ledger import Ledger
 from f2a_tune.racing.offer import Offer
 from f2a_tune.racing.pool import PoolRule
@@ -91,6 +92,8 @@ class Race:
         self.n_pulls = 0
         self.reservoir_open = True
         self._use_cutoffs = use_cutoffs
+        self._wait: tuple[FirstPulls, float] | None = None
+        """What the ledger says about first pulls and their cutoff, until it changes."""
         self._rule = self._make_rule(policy, positive_integer("pool_size", pool_size), seed)
 
     def ask(self, now: float, offer: Offer | None = None) -> Pull | None:
@@ -125,6 +128,7 @@ class Race:
         ):
             oriented = replace(outcome, value=self.sign * float(outcome.value))
         self.ledger.finish(pull, oriented)
+        self._wait = None
         self._rule.learn(pull, oriented)
 
     def exhausted(self, pull: Pull | None = None) -> None:
@@ -134,6 +138,7 @@ class Race:
             del self.in_flight[pull.number]
             self.n_pulls -= 1
             self.ledger.withdraw(pull)
+            self._wait = None
 
     def rebuild(self, history: Iterable[tuple[Pull, Outcome | None]]) -> None:
         """Take in what an earlier race with the same arguments did; None is still in flight."""
@@ -176,9 +181,14 @@ class Race:
 
     def situation(self, now: float, offer: Offer | None = None) -> Situation:
         """All that a rule may look at."""
+        if self._wait is None:
+            first_pulls = FirstPulls.of(self.ledger)
+            wait = fresh_cutoff(first_pulls, self.budget_seconds, self.timeouts)
+            self._wait = first_pulls, wait
         return Situation(
             ledger=self.ledger,
-            budget_seconds=self.budget_seconds,
+            first_pulls=self._wait[0],
+            learned_cutoff=self._wait[1],
             seconds_left=self.budget_seconds - real_number("now", now),
             n_workers=self.n_workers,
             reservoir_open=self.reservoir_open,
@@ -191,6 +201,7 @@ class Race:
         self.n_pulls = max(self.n_pulls, pull.number + 1)
         self.in_flight[pull.number] = pull
         self.ledger.start(pull)
+        self._wait = None
 
     def _make_rule(self, policy: str | Policy, pool_size: int, seed: int) -> Rule:
         if isinstance(policy, Policy):

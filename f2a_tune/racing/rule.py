@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Protocol
 
 import numpy as np
@@ -20,7 +19,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtr
 
 from f2a_tune.outcome import Outcome
-from f2a_tune.racing.cutoffs import FirstPulls, at_least, fresh_cutoff, later_cutoff
+from f2a_tune.racing.cutoffs import FirstPulls, at_least, later_cutoff
 from f2a_tune.racing.ledger import Estimates, Ledger
 from f2a_tune.racing.offer import Offer
 from f2a_tune.racing.pull import Pull
@@ -38,7 +37,9 @@ class Situation:
     """All that a rule may look at."""
 
     ledger: Ledger
-    budget_seconds: float
+    first_pulls: FirstPulls
+    learned_cutoff: float
+    """How long a fresh pull is worth waiting for, whatever the time left."""
     seconds_left: float
     n_workers: int
     reservoir_open: bool
@@ -53,16 +54,10 @@ class Situation:
         """What any pull may take."""
         return max(self.seconds_left - self.seconds_kept, 0.0)
 
-    @cached_property
-    def first_pulls(self) -> FirstPulls:
-        """What is known of first pulls."""
-        return FirstPulls.of(self.ledger)
-
-    @cached_property
+    @property
     def fresh_cutoff(self) -> float:
         """How long a fresh pull is waited for now."""
-        wanted = fresh_cutoff(self.first_pulls, self.budget_seconds, self.timeouts)
-        return min(wanted, self.seconds_to_spare)
+        return min(self.learned_cutoff, self.seconds_to_spare)
 
 
 class Rule(Protocol):
