@@ -28,9 +28,7 @@ class WholeRule(RacingRule):
             wait = cutoffs.later_cutoff(mean, float(ledger.waited[row]), None)
             fold = int(np.flatnonzero(np.isnan(ledger.scores[row]))[0])
             return Pull(int(row), fold, min(wait, situation.seconds_left))
-        return (
-            self._fresh(replace(situation, seconds_kept=0.0)) if situation.reservoir_open else None
-        )
+        return self._fresh(situation) if situation.reservoir_open else None
 
 
 def unraced(problem: Problem) -> RaceMethod:

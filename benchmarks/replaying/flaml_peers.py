@@ -41,7 +41,7 @@ class FlamlSearch(WholeEvaluations):
             self.count += 1
             values = self.searcher.suggest(name)
             if values is not None:
-                row = self.problem.take_configuration(_active(values, self.problem))
+                row = self.problem.take_configuration(values)
                 return None if row is None else (row, (name, values))
         row = self.problem.take_random()
         return None if row is None else (row, None)
@@ -78,11 +78,3 @@ def _domain(parameter: Any) -> Any:
         return tune.lograndint(low, high) if parameter.log else tune.randint(low, high)
     low, high = parameter.low, parameter.high
     return tune.loguniform(low, high) if parameter.log else tune.uniform(low, high)
-
-
-def _active(values: dict[str, Any], problem: Problem) -> dict[str, Any]:
-    active: dict[str, Any] = {}
-    for parameter in problem.space.parameters:
-        if all(active.get(parent) in allowed for parent, allowed in parameter.active_if):
-            active[parameter.name] = values[parameter.name]
-    return active

@@ -64,9 +64,20 @@ class Problem:
         distances[~self._unused] = np.inf
         return self._use(int(distances.argmin()))
 
-    def take_configuration(self, configuration: dict[str, Any]) -> int | None:
-        """The same for a proposal given by names and values."""
-        return self.take(self.space.encode(configuration))
+    def take_configuration(self, values: dict[str, Any]) -> int | None:
+        """The same for a proposal by names and values.
+
+        What is inactive is ignored, and choices are told by their text: tuners turn a mixture of
+        types into strings.
+        """
+        active: dict[str, Any] = {}
+        for parameter in self.space.parameters:
+            if all(active.get(parent) in allowed for parent, allowed in parameter.active_if):
+                value = values[parameter.name]
+                if parameter.kind == "categorical":
+                    value = {str(choice): choice for choice in parameter.choices}[str(value)]
+                active[parameter.name] = value
+        return self.take(self.space.encode(active))
 
     def configuration(self, row: int) -> dict[str, Any]:
         return self.space.configuration(self.table.units[row])

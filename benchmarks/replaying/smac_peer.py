@@ -84,7 +84,7 @@ class SmacSearch:
         head = self.problem.stream_head(INITIAL)
         if len(self.rows) < INITIAL and values == dict(self._configuration(head[len(self.rows)])):
             return self.problem.take_row(head[len(self.rows)])
-        return self.problem.take_configuration(_python(values, self.problem))
+        return self.problem.take_configuration(values)
 
     def _configuration(self, row: int) -> Any:
         from ConfigSpace import Configuration
@@ -98,18 +98,6 @@ class SmacSearch:
 
 def _never_called(config: Any, instance: str, seed: int = 0) -> float:
     raise AssertionError("SMAC is asked and told, it runs nothing")
-
-
-def _python(values: dict[str, Any], problem: Problem) -> dict[str, Any]:
-    """SMAC's choices are strings; the table's may be anything."""
-    result = {}
-    for parameter in problem.space.parameters:
-        if parameter.name in values:
-            value = values[parameter.name]
-            if parameter.kind == "categorical":
-                value = {str(choice): choice for choice in parameter.choices}[str(value)]
-            result[parameter.name] = value
-    return result
 
 
 def _configuration_space(problem: Problem) -> Any:

@@ -46,12 +46,16 @@ def as_json(runs: list[Run], tables: dict[str, Table], budget: float) -> dict[st
 
 def _entry(runs: list[Run], table: Table, budget: float) -> dict[str, Any]:
     records = [run.record for run in runs]
+    better, regret = zip(
+        *(_figures(record, table, CHECKPOINTS) for record in records), strict=True
+    )
     seconds = budget * table.mean_full_seconds
     given_up = [record.seconds_by_kind.get("gave_up", 0.0) for record in records]
     return {
         "checkpoints": list(CHECKPOINTS),
-        "regret": [_figures(record, table, CHECKPOINTS)[1].tolist() for record in records],
-        "better_share": [_figures(record, table, CHECKPOINTS)[0].tolist() for record in records],
+        # One list a checkpoint, one number a seed.
+        "regret": np.array(regret).T.tolist(),
+        "better_share": np.array(better).T.tolist(),
         "reward_per_second": float(np.mean([record.reward / seconds for record in records])),
         "seconds_given_up": float(np.mean(given_up)),
         "decision_ms": float(
@@ -136,7 +140,7 @@ def _print_rows(methods: list[str], cells: Any) -> None:
 
 def _share_cells(figures: dict[str, Any], sizes: dict[str, int], method: str) -> Any:
     blocks = [
-        np.log(floored(np.array(entry[method]["better_share"]), sizes[table]))
+        np.log(floored(np.array(entry[method]["better_share"]).T, sizes[table]))
         for table, entry in figures.items()
         if method in entry
     ]
@@ -145,7 +149,7 @@ def _share_cells(figures: dict[str, Any], sizes: dict[str, int], method: str) ->
 
 def _regret_cells(figures: dict[str, Any], method: str) -> Any:
     blocks = [
-        np.minimum(np.array(entry[method]["regret"]), WORST_REGRET)
+        np.minimum(np.array(entry[method]["regret"]).T, WORST_REGRET)
         for entry in figures.values()
         if method in entry
     ]
@@ -211,16 +215,7 @@ def _print_wins(figures: dict[str, Any], sizes: dict[str, int], methods: list[st
     wins = dict.fromkeys(methods, 0.0)
     behind_random = {method: [] for method in methods}
     for table, entry in figures.items():
-        finals = {
-            method: float(
-                np.exp(
-                    np.log(
-                        floored(np.array(entry[method]["better_share"])[:, -1], sizes[table])
-                    ).mean()
-                )
-            )
-            for method in entry
-        }
+        finals = {method: _final(entry[method], sizes[table]) for method in entry}
         best = [method for method in finals if finals[method] <= min(finals.values()) * (1 + 1e-9)]
         for method in best:
             wins[method] += 1 / len(best)
@@ -232,3 +227,8 @@ def _print_wins(figures: dict[str, Any], sizes: dict[str, int], methods: list[st
     )
     for method in methods:
         print(f"{method:22s} {wins[method]:5.1f}   {', '.join(behind_random[method]) or '-'}")
+
+
+def _final(entry: dict[str, Any], size: int) -> float:
+    """Geometric mean over seeds of the share that is better at the end."""
+    return float(np.exp(np.log(floored(np.array(entry["better_share"][-1]), size)).mean()))

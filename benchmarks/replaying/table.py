@@ -99,7 +99,7 @@ def recorded_tables(folder: Path) -> list[Table]:
     """All tables of a folder, by name."""
     paths = sorted(folder.glob("*.npz"))
     if not paths:
-        raise ValueError(f"--tables {folder}: no .npz file there.")
+        raise SystemExit(f"--tables {folder}: no .npz file there.")
     return [_recorded(path) for path in paths]
 
 
