@@ -28,7 +28,8 @@ class WholeRule(RacingRule):
             wait = cutoffs.later_cutoff(mean, float(ledger.waited[row]), None)
             fold = int(np.flatnonzero(np.isnan(ledger.scores[row]))[0])
             return Pull(int(row), fold, min(wait, situation.seconds_left))
-        return self._fresh(situation) if situation.reservoir_open else None
+        fresh = self._fresh(situation)
+        return None if fresh is None else fresh.pull
 
 
 def unraced(problem: Problem) -> RaceMethod:
@@ -87,9 +88,9 @@ class TpeProposals:
     ) -> tuple[optuna.Trial, Floats]:
         n_scored = len(ledger.estimates().scored)
         if n_scored < proposals.FEWEST_SCORED or self.rng.random() < proposals.RANDOM_SHARE:
-            unit = self.random.offer(ledger, units, cutoff_seconds).unit
-            if len(unit):
-                self.study.enqueue_trial(self.problem.space.configuration(unit))
+            drawn = self.random.offer(ledger, units, cutoff_seconds)
+            if drawn is not None:
+                self.study.enqueue_trial(self.problem.space.configuration(drawn.unit))
         trial = self.study.ask()
         return trial, self.problem.space.encode(suggest_all(trial, self.problem))
 

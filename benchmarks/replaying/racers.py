@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 from f2a_tune.outcome import Outcome
 from f2a_tune.racing import Ledger, ModelProposals, Offer, Proposals, Pull, Race
 from replaying.engine import Job
@@ -20,9 +18,11 @@ class StreamProposals:
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
 
-    def offer(self, ledger: Ledger, units: Sequence[Floats], cutoff_seconds: float) -> Offer:
+    def offer(
+        self, ledger: Ledger, units: Sequence[Floats], cutoff_seconds: float
+    ) -> Offer | None:
         row = self.problem.peek_random()
-        return Offer(np.zeros(0) if row is None else self.problem.table.units[row])
+        return None if row is None else Offer(self.problem.table.units[row])
 
 
 class RaceMethod:
@@ -44,12 +44,14 @@ class RaceMethod:
         offer = None
         if self.race.reservoir_open and now < self.race.budget_seconds:
             cutoff = self.race.fresh_cutoff(now)
-            offer = self.proposals.offer(self.race.ledger, self.units, cutoff)
+            offer = self.proposals.offer(self.race.ledger, self.units, max(cutoff, 1e-6))
+            if not self.problem.n_unused:
+                self.race.exhausted()
         pull = self.race.ask(now, offer)
         if pull is None:
             return None
         if pull.fresh:
-            row = self.problem.take(offer.unit) if offer is not None and len(offer.unit) else None
+            row = None if offer is None else self.problem.take(offer.unit)
             if row is None:
                 self.race.exhausted(pull)
                 return self.ask(now, worker)

@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,6 +34,7 @@ FEWEST_REGRESSED = 10  # finished first pulls before slow is believed to be bett
 BEYOND_SLOWEST = 4.0  # how far beyond the slowest finished fit the regression is believed
 DOUBT = 2.0  # standard errors taken off that regression's slope
 LATER_MULTIPLE = 4.0  # of its own mean for a configuration's later folds
+SHORTEST_SECONDS = 0.01  # giving up sooner saves less than a pull costs
 LATER_SLACK_SECONDS = 0.01
 
 
@@ -50,42 +52,49 @@ class FirstPulls:
     @classmethod
     def of(cls, ledger: Ledger) -> FirstPulls:
         """Read them from a ledger; pulls that run or failed say nothing."""
-        start = max(0, ledger.n - WINDOW)
-        first, waited = ledger.first_seconds[start:], ledger.waited[start:]
+        first, waited = ledger.first_seconds, ledger.waited
         finished = ~np.isnan(first)
-        known = finished | (waited > 0)
-        scored = ledger.estimates().scored
-        quantile = np.zeros(ledger.n)
-        quantile[scored] = 1.0 - np.arange(len(scored)) / max(len(scored), 1)
+        known = np.flatnonzero(finished | (waited > 0))[-WINDOW:]
+        estimates = ledger.estimates()
         seconds = np.where(finished, first, waited)
-        return cls(seconds[known], finished[known], quantile[start:][known], len(scored))
+        quantile = estimates.quantile
+        return cls(seconds[known], finished[known], quantile[known], len(estimates.scored))
+
+    @cached_property
+    def _law(self) -> DelayLaw:
+        return DelayLaw.of(self.seconds, self.finished)
 
     @property
     def median(self) -> float:
-        """Median seconds; the longest wait if most were given up."""
+        """Median seconds; if most were given up, the longest that finished; 0 if none did."""
+        if not self.finished.any():
+            return 0.0
         middle = float(np.median(np.where(self.finished, self.seconds, np.inf)))
-        return middle if math.isfinite(middle) else float(self.seconds.max())
+        return middle if math.isfinite(middle) else float(self.seconds[self.finished].max())
 
     def forecast(self, cutoff_seconds: float) -> tuple[float, float]:
         """Chance that a fresh pull finishes by this cutoff, and what it costs on average."""
         if not self.finished.any():
             return 0.5, cutoff_seconds
-        known = self.finished | (self.seconds >= cutoff_seconds * (1 - 1e-3))
-        in_time = self.finished & (self.seconds <= cutoff_seconds)
-        n = int(known.sum()) + 1  # one pseudo-pull that finishes half of the time
-        spent = np.minimum(self.seconds[known], cutoff_seconds).sum()
-        return (int(in_time.sum()) + 0.5) / n, float(spent + 0.25 * cutoff_seconds) / n
+        n, law = len(self.seconds), self._law
+        running, cost = law.running(cutoff_seconds), law.mean_seconds(cutoff_seconds)
+        # One pseudo-pull that finishes half of the time.
+        chance = (n * (1.0 - float(running)) + 0.5) / (n + 1)
+        return chance, (n * float(cost) + 0.25 * cutoff_seconds) / (n + 1)
+
+    def finish_later(self, waited: float, cutoff_seconds: float) -> float:
+        """Chance that a pull still running after ``waited`` finishes by the cutoff."""
+        running = self.seconds > waited
+        later = running & self.finished & (self.seconds <= cutoff_seconds)
+        return (int(later.sum()) + 0.5) / (int(running.sum()) + 1)
 
     def best_level(self, levels: Floats) -> float:
         """The level with the most reward per second, with one optimistic pseudo-pull."""
         reward = self.quantile ** min(self.n_scored, REWARD_POWER)
-        # Level × pull tables; there are a few dozen levels at most.
-        levels = levels[:, None]
-        informative = self.finished | (self.seconds >= levels * (1 - 1e-3))
-        gains = np.where(self.finished & (self.seconds <= levels), reward, 0.0).sum(axis=1)
-        costs = np.where(informative, np.minimum(self.seconds, levels), 0.0).sum(axis=1)
-        rates = (gains + 1.0) / (costs + levels[:, 0] / 2)
-        return float(levels[int(rates.argmax()), 0])
+        n, law = len(self.seconds), self._law
+        gains = n * law.mean_reward(levels, reward) + 1.0
+        rates = gains / (n * law.mean_seconds(levels) + levels / 2)
+        return float(levels[int(rates.argmax())])
 
     def worth_waiting(self) -> float:
         """Where slow fits are better: how long waiting pays more than drawing anew; 0 elsewhere.
@@ -114,12 +123,61 @@ class FirstPulls:
         return float(np.exp(steps[worth[-1]])) if len(worth) else 0.0
 
 
+@dataclass(frozen=True)
+class DelayLaw:
+    """Kaplan–Meier estimate of how long a pull runs, from pulls of which some were given up.
+
+    The wait is fixed before the delay is seen, so giving up is independent censoring
+    (`bandit.statistics` has the same for levels).
+    """
+
+    order: NDArray[np.intp]
+    times: Floats
+    """All pulls' seconds, rising; at equal times those that finished come first."""
+    jumps: Floats
+    """Share of all pulls that finishes at each time."""
+    areas: Floats
+    """Mean seconds of a pull that is waited for until each time."""
+    survival: Floats
+    """Share still running after each time."""
+
+    @classmethod
+    def of(cls, seconds: Floats, finished: Flags) -> DelayLaw:
+        """Estimate it."""
+        order = np.lexsort((~finished, seconds))
+        times, ends = seconds[order], finished[order]
+        at_risk = np.arange(len(times), 0, -1, dtype=np.float64)
+        survival = np.asarray(np.cumprod(1.0 - ends / at_risk), dtype=np.float64)
+        before = np.concatenate([[1.0], survival[:-1]])
+        areas = np.cumsum(before * np.diff(times, prepend=0.0))
+        return cls(order, times, before - survival, areas, survival)
+
+    def running(self, cutoff_seconds: float | Floats) -> Floats:
+        """Chance that a pull has not finished by then."""
+        return self._after(self.survival, 1.0, cutoff_seconds)
+
+    def mean_seconds(self, cutoff_seconds: float | Floats) -> Floats:
+        """E[min(delay, cutoff)]."""
+        reached = self._after(self.times, 0.0, cutoff_seconds)
+        area = self._after(self.areas, 0.0, cutoff_seconds)
+        return area + self.running(cutoff_seconds) * (cutoff_seconds - reached)
+
+    def mean_reward(self, cutoff_seconds: Floats, reward: Floats) -> Floats:
+        """E[reward if it finishes by the cutoff]."""
+        return self._after(np.cumsum(self.jumps * reward[self.order]), 0.0, cutoff_seconds)
+
+    def _after(self, steps: Floats, start: float, cutoff_seconds: float | Floats) -> Floats:
+        """Value of a step function that begins at ``start`` and changes at every time."""
+        index = np.searchsorted(self.times, cutoff_seconds, side="right")
+        return np.asarray(np.concatenate([[start], steps])[index])
+
+
 def fresh_cutoff(
     pulls: FirstPulls, budget_seconds: float, timeouts: Sequence[float] | None
 ) -> float:
     """How long to wait for a configuration that has never been tried."""
     wanted = _learned(pulls, budget_seconds, timeouts)
-    return at_least(wanted, timeouts)
+    return at_least(max(wanted, SHORTEST_SECONDS), timeouts)
 
 
 def at_least(seconds: float, timeouts: Sequence[float] | None) -> float:

@@ -1,8 +1,8 @@
 """A small Gaussian process: points with noisy values go in, means and deviations come out.
 
 Matérn-5/2 kernel with one length scale a feature, all scales fitted by maximum a posteriori; the
-amplitude follows from the data in closed form. Scales are fitted again only when the data has
-grown by a fifth, so that a proposal costs milliseconds.
+amplitude follows from the data in closed form. Scales are fitted again only when the caller has
+seen a fifth more than at the last fit, so that a proposal costs milliseconds.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ from scipy.optimize import minimize
 
 Floats = NDArray[np.float64]
 
-GROWTH = 1.2  # fit the scales again when there are so many times the points
+GROWTH = 1.2  # fit the scales again when so many times as much is known
+FEWEST_FITTED = 3
 MOST_FITTED = 80  # points that the scales are fitted to
 ITERATIONS = 12
 JITTER = 1e-5
@@ -35,7 +36,7 @@ class Hyperparameters:
 
     log_scales: Floats
     log_noise: float
-    n_points: int
+    n_seen: int
 
     @classmethod
     def unfitted(cls, n_features: int) -> Hyperparameters:
@@ -47,15 +48,23 @@ class GaussianProcess:
     """The process conditioned on some points.
 
     ``noise`` gives each point's share of the noise variance: 1 for one observation, less for a
-    mean of several.
+    mean of several. ``n_seen`` is how much is known in all, of which the points may be a part.
     """
 
     def __init__(
-        self, features: Floats, values: Floats, noise: Floats, previous: Hyperparameters
+        self,
+        features: Floats,
+        values: Floats,
+        noise: Floats,
+        previous: Hyperparameters,
+        n_seen: int | None = None,
     ) -> None:
         self.mean = float(values.mean())
         centred = values - self.mean
-        self.hyperparameters = _fitted(features, centred, noise, previous)
+        n_seen = len(values) if n_seen is None else n_seen
+        self.hyperparameters = previous
+        if n_seen >= GROWTH * previous.n_seen and len(values) >= FEWEST_FITTED:
+            self.hyperparameters = _fitted(features, centred, noise, previous, n_seen)
         self._scales = np.exp(self.hyperparameters.log_scales)
         self._points = features / self._scales
         kernel = _kernel(self._points, self._points, np.float64)
@@ -96,10 +105,8 @@ def _root(kernel: Floats) -> Floats:
 
 
 def _fitted(
-    features: Floats, centred: Floats, noise: Floats, previous: Hyperparameters
+    features: Floats, centred: Floats, noise: Floats, previous: Hyperparameters, n_seen: int
 ) -> Hyperparameters:
-    if len(centred) < GROWTH * previous.n_points or len(centred) < 3:
-        return previous
     chosen = _informative(centred)
     start = np.append(previous.log_scales, previous.log_noise)
     found = minimize(
@@ -112,7 +119,7 @@ def _fitted(
         options={"maxiter": ITERATIONS},
     )
     best = found.x if np.isfinite(found.x).all() else start
-    return Hyperparameters(best[:-1], float(best[-1]), len(centred))
+    return Hyperparameters(best[:-1], float(best[-1]), n_seen)
 
 
 def _informative(centred: Floats) -> NDArray[np.intp]:

@@ -43,6 +43,18 @@ class Estimates:
     """Configurations with a score, best first."""
 
     @property
+    def quantile(self) -> Floats:
+        """Rank among all scored in (0, 1], equals sharing their mean rank; 0 without a score."""
+        result = np.zeros(len(self.value))
+        if len(self.scored):
+            _, place, counts = np.unique(
+                self.value[self.scored], return_inverse=True, return_counts=True
+            )
+            middle = np.cumsum(counts) - 0.5 * counts + 0.5
+            result[self.scored] = middle[place] / len(self.scored)
+        return result
+
+    @property
     def leader(self) -> int | None:
         """The configuration of the best estimate."""
         return int(self.scored[0]) if len(self.scored) else None
@@ -62,7 +74,7 @@ class Ledger:
         self._spent = np.zeros((64, n_folds))
         self._pending = np.zeros((64, n_folds), dtype=bool)
         self._failed = np.zeros(64, dtype=bool)
-        self._waited = np.zeros(64)
+        self._waited = np.zeros((64, n_folds))
         self._first = np.full(64, np.nan)
         self._estimates: Estimates | None = None
 
@@ -87,9 +99,14 @@ class Ledger:
         return self._failed[: self.n]
 
     @property
-    def waited(self) -> Floats:
-        """Longest wait that a configuration was given up at; 0 if it never was."""
+    def fold_waited(self) -> Floats:
+        """Longest wait that a fold was given up at; 0 if it never was."""
         return self._waited[: self.n]
+
+    @property
+    def waited(self) -> Floats:
+        """The same for a configuration, over its folds."""
+        return np.asarray(self.fold_waited.max(axis=1))
 
     @property
     def first_seconds(self) -> Floats:
@@ -125,7 +142,7 @@ class Ledger:
             self._scores[row, fold] = float(outcome.value)
             self._spent[row, fold] = outcome.seconds
         elif outcome.kind is Kind.GAVE_UP:
-            self._waited[row] = max(self._waited[row], outcome.seconds)
+            self._waited[row, fold] = max(self._waited[row, fold], outcome.seconds)
         else:
             self._failed[row] = True
         self._estimates = None
@@ -151,15 +168,18 @@ class Ledger:
 
 def is_score(value: object) -> bool:
     """Whether a value is a finite number."""
-    return isinstance(value, (int, float, np.integer, np.floating)) and math.isfinite(value)
+    if not isinstance(value, (int, float, np.integer, np.floating)):
+        return False
+    try:
+        return math.isfinite(value)
+    except OverflowError:  # a whole number beyond all floats
+        return False
 
 
 def _estimate(scores: Floats, seconds: Floats, failed: Flags) -> Estimates:
     present = ~np.isnan(scores)
     folds = present.sum(axis=1)
-    largest = float(np.abs(scores[present]).max()) if present.any() else 0.0
-    if largest > LARGEST:  # squares would overflow; only ratios of differences matter
-        scores = scores / largest
+    scores = _tamed(scores, present)
     usable = (folds > 0) & ~failed
     raw = np.full(len(scores), -np.inf)
     filled = np.where(present, scores, 0.0)
@@ -177,6 +197,16 @@ def _estimate(scores: Floats, seconds: Floats, failed: Flags) -> Estimates:
     # Stable: among equals the one drawn first leads, so ties never make the leader jump.
     order = np.argsort(-value, kind="stable")[: int(usable.sum())]
     return Estimates(value, folds, mean_seconds, noise, order)
+
+
+def _tamed(scores: Floats, present: Flags) -> Floats:
+    """Scores whose squares are floats; only ratios of differences matter."""
+    sizes = np.abs(scores[present])
+    if not len(sizes) or sizes.max() <= LARGEST:
+        return scores
+    typical = float(np.median(sizes))
+    scale = typical if typical > LARGEST else 1.0
+    return np.asarray(np.clip(scores / scale, -LARGEST, LARGEST))
 
 
 def _better_half(raw: Floats, usable: Flags) -> NDArray[np.intp]:

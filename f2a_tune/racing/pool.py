@@ -12,6 +12,8 @@ from __future__ import annotations
 import copy
 import math
 
+import numpy as np
+
 from f2a_tune.bandit import Policy
 from f2a_tune.bandit.game import Pull as Pair
 from f2a_tune.outcome import Kind, Outcome
@@ -39,27 +41,28 @@ class PoolRule:
         longest = LONGEST_SHARE * budget_seconds
         doubling = tuple(longest / 2**step for step in reversed(range(N_LEVELS)))
         self.levels = timeouts or doubling
-        self.policy = copy.deepcopy(policy).reset(pool_size, self.levels, seed)
-        self.n_folds = n_folds
-        self._told = [0] * pool_size
-        self._worst, self._best = math.inf, -math.inf
+        self.policy = copy.deepcopy(policy)
+        self.n_folds, self.seed = n_folds, seed
+        self._history: list[tuple[Pull, Outcome]] = []
+        self._begin(list(range(pool_size)))
 
     def choose(self, situation: Situation) -> Pull | None:
         """What the policy chooses, with pulls in flight counted as given up."""
-        policy = self.policy
-        if situation.in_flight:
-            policy = copy.deepcopy(policy)
-            for pull in situation.in_flight:
-                pair = self._pair(pull)
-                policy.observe(pair, 0.0, self.levels[pair.level], finished=False)
-        pair = policy.choose()
-        running = [pull for pull in situation.in_flight if pull.configuration == pair.arm]
-        before = self._told[pair.arm] + len(running)
-        if not before and not situation.reservoir_open:
+        if not self._arms:
             return None
+        policy = copy.deepcopy(self.policy) if situation.in_flight else self.policy
+        for pull in situation.in_flight:
+            pair = self._pair(pull)
+            policy.observe(pair, 0.0, self.levels[pair.level], finished=False)
+        # A stream of its own for every choice, so that a rebuilt race draws the same.
+        policy.rng = np.random.default_rng([self.seed, policy.epoch])
+        pair = policy.choose()
+        configuration = self._arms[pair.arm]
+        running = [pull for pull in situation.in_flight if pull.configuration == configuration]
+        before = self._told[configuration] + len(running)
         wait = self.levels[pair.level]
         return Pull(
-            configuration=pair.arm,
+            configuration=configuration,
             fold=before % self.n_folds,
             cutoff_seconds=min(wait, situation.seconds_left),
             fresh=not before,
@@ -68,16 +71,33 @@ class PoolRule:
 
     def learn(self, pull: Pull, outcome: Outcome) -> None:
         """Tell the policy what the pull paid and cost."""
+        self._history.append((pull, outcome))
         self._told[pull.configuration] += 1
         finished, reward = outcome.kind is not Kind.GAVE_UP, 0.0
         if outcome.kind is Kind.FINISHED and is_score(outcome.value):
             reward = self._reward(float(outcome.value))
         self.policy.observe(self._pair(pull), reward, outcome.seconds, finished=finished)
 
+    def close(self) -> None:
+        """The pool is what has been drawn: play on with those arms alone."""
+        history = self._history
+        self._history = []
+        self._begin(sorted({pull.configuration for pull, _ in history}))
+        for pull, outcome in history:
+            self.learn(pull, outcome)
+
+    def _begin(self, configurations: list[int]) -> None:
+        self._arms = configurations
+        self._told: dict[int, int] = dict.fromkeys(configurations, 0)
+        self._worst, self._best = math.inf, -math.inf
+        if configurations:
+            self.policy.reset(len(configurations), self.levels, self.seed)
+
     def _pair(self, pull: Pull) -> Pair:
         # The last pull's cutoff may have been shortened to what was left of the budget.
         enough = (level for level, wait in enumerate(self.levels) if wait >= pull.cutoff_seconds)
-        return Pair(pull.configuration, next(enough, len(self.levels) - 1))
+        arm = self._arms.index(pull.configuration)
+        return Pair(arm, next(enough, len(self.levels) - 1))
 
     def _reward(self, score: float) -> float:
         self._worst, self._best = min(self._worst, score), max(self._best, score)

@@ -29,33 +29,46 @@ PARENTS = 5  # best configurations whose neighbours are candidates
 COST_POWER = 0.5  # 1 is too greedy for fast mediocre fits, 0 too slow
 LEADERS = 20  # among whose expected values the best is the one to improve on
 REMAINING_NOISE = 0.02  # of a mean over all folds, in units of one fold's noise
+RANDOM_TRIES = 200  # random rows looked at for one that is new
+MODEL_STREAM, RANDOM_STREAM = 0, 1  # of random numbers
 LEAST_SECONDS = 0.005  # differences below a pull's own overhead are none
 
 
 class Proposals(Protocol):
     """Draws configurations."""
 
-    def offer(self, ledger: Ledger, units: Sequence[Floats], cutoff_seconds: float) -> Offer:
-        """What to draw next, given the rows of all configurations drawn so far."""
+    def offer(
+        self, ledger: Ledger, units: Sequence[Floats], cutoff_seconds: float
+    ) -> Offer | None:
+        """What to draw next, given the rows of all drawn so far; None if nothing new is found."""
 
 
 class RandomProposals:
-    """Draws at random; the same seed and number of configurations give the same row."""
+    """Draws at random, nothing twice; the same seed and rows give the same draw."""
 
     def __init__(self, space: Space, seed: int = 0) -> None:
         self.space, self.seed = space, seed
+        self._drawn = _Drawn(space)
 
-    def offer(self, ledger: Ledger, units: Sequence[Floats], cutoff_seconds: float) -> Offer:
+    def offer(
+        self, ledger: Ledger, units: Sequence[Floats], cutoff_seconds: float
+    ) -> Offer | None:
         """A random row, without a forecast."""
         del ledger, cutoff_seconds
-        return Offer(self.space.sample(_rng(self.seed, len(units)), 1)[0])
+        self._drawn.follow(units)
+        rng = _rng(self.seed, len(units), RANDOM_STREAM)
+        for count in (1, RANDOM_TRIES):
+            rows = self._drawn.without(self.space.sample(rng, count))
+            if len(rows):
+                return Offer(rows[0])
+        return None
 
 
 class ModelProposals:
     """Draws where the model expects the most for the time.
 
-    All that it knows is in the ledger and the rows; its own state is the last length scales, which
-    only save time.
+    All that it knows is in the ledger and the rows. Its own state is the last length scales,
+    fitted whenever a fifth more is known: a rebuilt search draws as well, not always the same.
 
     Parameters
     ----------
@@ -70,9 +83,11 @@ class ModelProposals:
         self._score_scales = self._time_scales = Hyperparameters.unfitted(width)
         self._drawn = _Drawn(space)
 
-    def offer(self, ledger: Ledger, units: Sequence[Floats], cutoff_seconds: float) -> Offer:
+    def offer(
+        self, ledger: Ledger, units: Sequence[Floats], cutoff_seconds: float
+    ) -> Offer | None:
         """The best candidate with the model's forecast, or a random row."""
-        rng = _rng(self.seed, len(units))
+        rng = _rng(self.seed, len(units), MODEL_STREAM)
         estimates = ledger.estimates()
         if len(estimates.scored) < FEWEST_SCORED or rng.random() < RANDOM_SHARE:
             return self.random.offer(ledger, units, cutoff_seconds)
@@ -88,7 +103,7 @@ class ModelProposals:
             unit=candidates[best],
             chance=float(gain.chance[best]),
             finish=float(np.exp(time.log_finish[best])),
-            seconds=float(np.exp(time.log_cost[best])),
+            seconds=max(float(np.exp(time.log_cost[best])) - LEAST_SECONDS, 0.0),
         )
 
     def _candidates(
@@ -98,7 +113,7 @@ class ModelProposals:
         parents = np.array([units[row] for row in estimates.scored[:PARENTS]])
         near = self.space.neighbours(np.resize(parents, (CANDIDATES // 2, parents.shape[1])), rng)
         pool = np.concatenate([self.space.sample(rng, CANDIDATES - len(near)), near])
-        return pool[[key not in self._drawn.keys for key in _keys(pool)]]
+        return self._drawn.without(pool)
 
     def _gain(
         self, ledger: Ledger, estimates: Estimates, known: Floats, features: Floats
@@ -106,7 +121,8 @@ class ModelProposals:
         rows = _spread(estimates.scored, MOST_MODELLED)
         values = _normal_scores(estimates.value[rows])
         noise = 1.0 / estimates.folds[rows] - 1.0 / ledger.n_folds + REMAINING_NOISE
-        process = GaussianProcess(known[rows], values, noise, self._score_scales)
+        n_seen = len(estimates.scored)
+        process = GaussianProcess(known[rows], values, noise, self._score_scales, n_seen)
         self._score_scales = process.hyperparameters
         running = np.flatnonzero(np.isneginf(estimates.value) & ledger.pending.any(axis=1))
         if len(running):
@@ -114,7 +130,7 @@ class ModelProposals:
             believed = np.concatenate([values, process.predict(known[running])[0]])
             points = np.concatenate([known[rows], known[running]])
             noise = np.concatenate([noise, np.ones(len(running))])
-            process = GaussianProcess(points, believed, noise, process.hyperparameters)
+            process = GaussianProcess(points, believed, noise, self._score_scales, n_seen)
         best = process.predict(known[estimates.scored[:LEADERS]])[0].max()
         mean, deviation = process.predict(features)
         away = (mean - best) / deviation
@@ -137,7 +153,9 @@ class ModelProposals:
             np.isneginf(estimates.value[rows]), 2.0 * ledger.waited[rows], estimates.seconds[rows]
         )
         values = np.log(np.maximum(seconds, 0.0) + LEAST_SECONDS)
-        process = GaussianProcess(known[rows], values, np.ones(len(rows)), self._time_scales)
+        n_seen = len(estimates.scored) + len(given_up)
+        noise = np.ones(len(rows))
+        process = GaussianProcess(known[rows], values, noise, self._time_scales, n_seen)
         self._time_scales = process.hyperparameters
         mean, deviation = process.predict(features)
         deviation = np.sqrt(deviation**2 + process.noise_variance)
@@ -150,7 +168,7 @@ class _Drawn:
 
     def __init__(self, space: Space) -> None:
         self.space = space
-        self.keys: set[bytes] = set()
+        self._keys: set[bytes] = set()
         self.features = np.zeros((0, 0))
         self._n = 0
 
@@ -161,8 +179,12 @@ class _Drawn:
         rows = np.array(units[self._n :])
         features = self.space.features(rows)
         self.features = np.concatenate([self.features, features]) if self._n else features
-        self.keys.update(_keys(rows))
+        self._keys.update(_keys(rows))
         self._n = len(units)
+
+    def without(self, rows: Floats) -> Floats:
+        """Those of the rows that have not been drawn."""
+        return rows[[key not in self._keys for key in _keys(rows)]]
 
 
 @dataclass(frozen=True)
@@ -181,9 +203,9 @@ class _Time:
     log_cost: Floats
 
 
-def _rng(seed: int, count: int) -> np.random.Generator:
-    """A stream of its own for every draw, so that a rebuilt search draws the same."""
-    return np.random.default_rng([seed, count])
+def _rng(seed: int, count: int, stream: int) -> np.random.Generator:
+    """A stream of its own for every draw, so that a rebuilt search goes on as it would have."""
+    return np.random.default_rng([seed, count, stream])
 
 
 def _keys(rows: Floats) -> list[bytes]:

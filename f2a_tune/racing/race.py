@@ -1,8 +1,8 @@
 """The tuner: asked for pulls, told their outcomes, it recommends a configuration at any time.
 
-In flow the seconds spent so far and outcomes; out flow `Pull` objects. There is no clock, no
-process and no randomness in here, and the only memory is the ledger: a race that is given the
-same (pull, outcome) pairs again decides the same. Which pull comes next is the business of a
+In flow the seconds spent so far and outcomes; out flow `Pull` objects. There is no clock and no
+process in here, and no memory but what it was told: a race that is given the same (pull, outcome)
+pairs again decides the same. Which pull comes next is the business of a
 rule: `rule.RacingRule` by default, `pool.PoolRule` for the paper's algorithm and its rivals.
 """
 
@@ -19,8 +19,9 @@ import numpy as np
 from f2a_tune.bandit import Policy, WaitUCB
 from f2a_tune.checks import known_name, positive_integer, positive_number, real_number
 from f2a_tune.outcome import Kind, Outcome
+from f2a_tune.racing.contenders import Contenders
 from f2a_tune.racing.cutoffs import FirstPulls, fresh_cutoff
-from f2a_tune.racing.ledger import Ledger
+from f2a_tune.racing.ledger import Ledger, is_score
 from f2a_tune.racing.offer import Offer
 from f2a_tune.racing.pool import PoolRule
 from f2a_tune.racing.pull import Pull, Recommendation
@@ -116,16 +117,9 @@ class Race:
 
     def tell(self, pull: Pull, outcome: Outcome) -> None:
         """What became of a pull."""
-        if self.in_flight.get(pull.number) != pull:
-            raise ValueError(
-                f"pull number {pull.number} is not in flight: "
-                "tell each pull that ask() returned exactly once."
-            )
-        del self.in_flight[pull.number]
+        self._land(pull)
         oriented = outcome
-        if outcome.kind is Kind.FINISHED and isinstance(
-            outcome.value, (int, float, np.integer, np.floating)
-        ):
+        if outcome.kind is Kind.FINISHED and is_score(outcome.value):
             oriented = replace(outcome, value=self.sign * float(outcome.value))
         self.ledger.finish(pull, oriented)
         self._wait = None
@@ -135,10 +129,10 @@ class Race:
         """There is no fresh configuration left; ``pull`` is the one that asked for it in vain."""
         self.reservoir_open = False
         if pull is not None:
-            del self.in_flight[pull.number]
-            self.n_pulls -= 1
+            self._land(pull)
             self.ledger.withdraw(pull)
             self._wait = None
+        self._rule.close()
 
     def rebuild(self, history: Iterable[tuple[Pull, Outcome | None]]) -> None:
         """Take in what an earlier race with the same arguments did; None is still in flight."""
@@ -185,17 +179,32 @@ class Race:
             first_pulls = FirstPulls.of(self.ledger)
             wait = fresh_cutoff(first_pulls, self.budget_seconds, self.timeouts)
             self._wait = first_pulls, wait
+        left = self.budget_seconds - real_number("now", now)
+        contenders = Contenders.of(self.ledger, self.timeouts)
+        reserved, kept = None, 0.0
+        if contenders is not None:
+            reserved, kept = contenders.reserve(left, self.n_workers)
         return Situation(
             ledger=self.ledger,
             first_pulls=self._wait[0],
             learned_cutoff=self._wait[1],
-            seconds_left=self.budget_seconds - real_number("now", now),
-            n_workers=self.n_workers,
+            seconds_left=left,
             reservoir_open=self.reservoir_open,
             timeouts=self.timeouts,
             in_flight=tuple(self.in_flight.values()),
             offer=offer,
+            contenders=contenders,
+            reserved_for=reserved,
+            seconds_kept=kept,
         )
+
+    def _land(self, pull: Pull) -> None:
+        if self.in_flight.get(pull.number) != pull:
+            raise ValueError(
+                f"pull number {pull.number} is not in flight: "
+                "tell each pull that ask() returned exactly once."
+            )
+        del self.in_flight[pull.number]
 
     def _start(self, pull: Pull) -> None:
         self.n_pulls = max(self.n_pulls, pull.number + 1)
@@ -204,15 +213,13 @@ class Race:
         self._wait = None
 
     def _make_rule(self, policy: str | Policy, pool_size: int, seed: int) -> Rule:
-        if isinstance(policy, Policy):
-            return PoolRule(
-                policy, pool_size, self.n_folds, self.budget_seconds, self.timeouts, seed
-            )
-        if known_name("policy", policy, POLICIES) == "race":
-            return RacingRule(self.exploration)
-        return PoolRule(
-            WaitUCB(), pool_size, self.n_folds, self.budget_seconds, self.timeouts, seed
-        )
+        if not isinstance(policy, Policy):
+            if known_name("policy", policy, POLICIES) == "race":
+                return RacingRule(self.exploration)
+            policy = WaitUCB()
+        if not self._use_cutoffs:
+            raise ValueError("use_cutoffs=False needs policy='race': a bandit chooses its waits.")
+        return PoolRule(policy, pool_size, self.n_folds, self.budget_seconds, self.timeouts, seed)
 
 
 def checked_timeouts(timeouts: Iterable[Any]) -> tuple[float, ...]:

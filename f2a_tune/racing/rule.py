@@ -2,7 +2,7 @@
 
 The race is Wait-UCB over {reservoir} ∪ {seen configurations} with a reward that means "the best":
 an arm's index is the chance that its next pull changes what is recommended for the better, per
-second. A fresh draw leads with the model's chance, or 1/(n+1) without one; another fold of a
+second. A fresh draw leads with the model's chance, at least 1/(n+1); another fold of a
 configuration is worth the chance that it beats the leader; another fold of the leader is worth the
 same for its nearest rival. So weak configurations are never continued, a leader without rivals
 costs nothing, and the more have been seen, the longer a slow but excellent one is worth.
@@ -11,25 +11,23 @@ costs nothing, and the more have been seen, the longer a slow but excellent one 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtr
 
 from f2a_tune.outcome import Outcome
+from f2a_tune.racing.contenders import OVERHEAD_SECONDS, Contenders, open_folds
 from f2a_tune.racing.cutoffs import FirstPulls, at_least, later_cutoff
-from f2a_tune.racing.ledger import Estimates, Ledger
+from f2a_tune.racing.ledger import Ledger
 from f2a_tune.racing.offer import Offer
 from f2a_tune.racing.pull import Pull
 
 Floats = NDArray[np.float64]
 Counts = NDArray[np.int64]
 
-CONTENDERS = 64  # best configurations that may be continued; the others have no chance
-OVERHEAD_SECONDS = 0.005  # of any pull: without it a rate of very fast fits means nothing
-VALIDATION_MARGIN = 1.5  # of the predicted seconds, kept for the leader's missing folds
+SHORTEST_PULL_SECONDS = 1e-4  # less time than this is none
 
 
 @dataclass(frozen=True)
@@ -41,13 +39,16 @@ class Situation:
     learned_cutoff: float
     """How long a fresh pull is worth waiting for, whatever the time left."""
     seconds_left: float
-    n_workers: int
     reservoir_open: bool
     timeouts: tuple[float, ...] | None
     in_flight: tuple[Pull, ...]
     offer: Offer | None
-    seconds_kept: float = 0.0
-    """Of the time left, what nobody but the leader may use."""
+    contenders: Contenders | None
+    """The best configurations; None while nothing has a score."""
+    reserved_for: int | None
+    """The contender for whose missing folds time is kept."""
+    seconds_kept: float
+    """Of the time left, what nobody else may use."""
 
     @property
     def seconds_to_spare(self) -> float:
@@ -59,6 +60,10 @@ class Situation:
         """How long a fresh pull is waited for now."""
         return min(self.learned_cutoff, self.seconds_to_spare)
 
+    def allowed_seconds(self, contender: int) -> float:
+        """What another fold of this contender may take."""
+        return self.seconds_left if contender == self.reserved_for else self.seconds_to_spare
+
 
 class Rule(Protocol):
     """Chooses pulls."""
@@ -69,87 +74,73 @@ class Rule(Protocol):
     def learn(self, pull: Pull, outcome: Outcome) -> None:
         """Hear of an outcome; the ledger knows it already."""
 
+    def close(self) -> None:
+        """There is nothing fresh to draw any more."""
+
 
 @dataclass(frozen=True)
-class Contenders:
-    """The best configurations, the leader first, and what another fold of each is worth."""
+class Candidate:
+    """A pull with its index: chances per second."""
 
-    rows: NDArray[np.intp]
-    chances: Floats
-    """That it is better than the leader; for the leader, that its nearest rival is."""
-    seconds: Floats
-    """What another fold is expected to take."""
-    free: NDArray[np.bool_]
-    """Whether a fold is neither done nor running."""
-    missing: Counts
-    """Folds not done."""
-
-    @classmethod
-    def of(cls, ledger: Ledger, estimates: Estimates) -> Contenders:
-        """Read them from a ledger."""
-        rows = estimates.scored[:CONTENDERS]
-        folds = estimates.folds[rows]
-        # A fold that was given up once will take at least as long again.
-        seconds = np.maximum(estimates.seconds[rows], ledger.waited[rows]) + OVERHEAD_SECONDS
-        return cls(
-            rows=rows,
-            chances=_chances(estimates.value[rows], folds, estimates.noise, ledger.n_folds),
-            seconds=seconds,
-            free=folds + ledger.pending[rows].sum(axis=1) < ledger.n_folds,
-            missing=ledger.n_folds - folds,
-        )
+    rate: float
+    pull: Pull
 
 
 class RacingRule:
-    """The default rule."""
+    """The default rule; the ledger is its only memory."""
 
     def __init__(self, exploration: float = 0.0) -> None:
         self.exploration = exploration
 
     def learn(self, pull: Pull, outcome: Outcome) -> None:
-        """The ledger is all that it needs."""
+        """Nothing to do: the ledger knows."""
+
+    def close(self) -> None:
+        """Nothing to do: every situation says so."""
 
     def choose(self, situation: Situation) -> Pull | None:
         """The pull of the largest index."""
-        ledger = situation.ledger
-        estimates = ledger.estimates()
-        contenders = Contenders.of(ledger, estimates) if len(estimates.scored) else None
-        if contenders is None:
-            return self._fresh(situation) if situation.reservoir_open else _again(situation)
-        unvalidated, kept = _reserve(contenders, situation)
-        situation = replace(situation, seconds_kept=kept)
-        # What is to spare is of use only if a typical draw fits into it.
-        if unvalidated is not None and situation.seconds_to_spare < situation.first_pulls.median:
-            situation = replace(situation, seconds_kept=0.0)
+        if _is_urgent(situation):
+            assert situation.reserved_for is not None
             reason = "the time left is for validating the best"
-            return _another_fold(unvalidated, contenders, situation, reason)
-        rates = contenders.chances / contenders.seconds
-        rates = rates + self._radius(situation, estimates.folds[contenders.rows], 0.0)
-        rates = np.where(contenders.free, rates, 0.0)
-        best = int(rates.argmax())
-        if situation.reservoir_open and self._fresh_rate(situation) >= rates[best]:
-            return self._fresh(situation)
-        if rates[best] > 0:
-            return _another_fold(best, contenders, situation, _why(best, contenders))
-        return _again(situation) or _leftover(contenders, situation)
+            return _another_fold(situation.reserved_for, situation, reason)
+        found = [self._fresh(situation), self._continued(situation), _again(situation)]
+        candidates = [candidate for candidate in found if candidate is not None]
+        if not candidates:
+            return _leftover(situation)
+        return max(candidates, key=lambda candidate: candidate.rate).pull
 
-    def _fresh_rate(self, situation: Situation) -> float:
-        n = len(situation.ledger.estimates().scored)
-        chance, (finish, seconds) = 1.0 / (n + 1), self._forecast(situation)
+    def _fresh(self, situation: Situation) -> Candidate | None:
+        cutoff = situation.fresh_cutoff
+        if not situation.reservoir_open or cutoff < SHORTEST_PULL_SECONDS:
+            return None
+        finish, seconds = _forecast(situation)
+        chance = 1.0 / (len(situation.ledger.estimates().scored) + 1)
         if situation.offer is not None and situation.offer.chance is not None:
             chance = max(chance, situation.offer.chance)
-        rate = chance * finish / (seconds + OVERHEAD_SECONDS)
         pulls = np.array([max(len(situation.first_pulls.seconds), 1)])
-        return rate + float(self._radius(situation, pulls, situation.fresh_cutoff)[0])
+        rate = chance * finish / (seconds + OVERHEAD_SECONDS)
+        rate += float(self._radius(situation, pulls, cutoff)[0])
+        reason = f"fresh draw, {finish:.0%} to finish by {cutoff:.3g} s"
+        return Candidate(rate, Pull(situation.ledger.n, 0, cutoff, fresh=True, reason=reason))
 
-    def _forecast(self, situation: Situation) -> tuple[float, float]:
-        """Chance that the next draw finishes in time, and what it costs."""
-        offer = situation.offer
-        if situation.fresh_cutoff <= 0:
-            return 0.0, OVERHEAD_SECONDS
-        if offer is not None and offer.finish is not None and offer.seconds is not None:
-            return offer.finish, min(offer.seconds, situation.fresh_cutoff)
-        return situation.first_pulls.forecast(situation.fresh_cutoff)
+    def _continued(self, situation: Situation) -> Candidate | None:
+        contenders = situation.contenders
+        if contenders is None:
+            return None
+        allowed = np.full(len(contenders.rows), situation.seconds_to_spare)
+        if situation.reserved_for is not None:
+            allowed[situation.reserved_for] = situation.seconds_left
+        folds = situation.ledger.estimates().folds[contenders.rows]
+        rates = contenders.chances / contenders.seconds + self._radius(situation, folds, 0.0)
+        # A fold that cannot finish in what it may take is of no use.
+        rates = np.where(contenders.free & (contenders.seconds <= allowed), rates, 0.0)
+        best = int(rates.argmax())
+        if rates[best] <= 0:
+            return None
+        return Candidate(
+            float(rates[best]), _another_fold(best, situation, _why(best, contenders))
+        )
 
     def _radius(self, situation: Situation, pulls: Counts, wait: float) -> Floats:
         """Wait-UCB's confidence radius (paper, section 3), in chances per second."""
@@ -163,43 +154,21 @@ class RacingRule:
         radius = radius + math.sqrt(2) * (math.sqrt(ratio - 1) + 1) * np.sqrt(share)
         return np.asarray(self.exploration * radius / (unit + OVERHEAD_SECONDS))
 
-    def _fresh(self, situation: Situation) -> Pull:
-        finish, _ = self._forecast(situation)
-        cutoff = situation.fresh_cutoff
-        return Pull(
-            configuration=situation.ledger.n,
-            fold=0,
-            cutoff_seconds=cutoff,
-            fresh=True,
-            reason=f"fresh draw, {finish:.0%} to finish by {cutoff:.3g} s",
-        )
+
+def _is_urgent(situation: Situation) -> bool:
+    """Whether what is to spare is too little for a typical draw, and validating is not done."""
+    if situation.reserved_for is None or situation.contenders is None:
+        return False
+    free = bool(situation.contenders.free[situation.reserved_for])
+    return free and situation.seconds_to_spare < situation.first_pulls.median
 
 
-def _chances(value: Floats, folds: Counts, noise: float, n_folds: int) -> Floats:
-    """Chance to be better than the leader; folds are a sample without replacement of n_folds."""
-    variance = noise * np.maximum(1 / folds + 1 / folds[0] - 2 / n_folds, 0.0)
-    gaps = value - value[0]
-    with np.errstate(divide="ignore", invalid="ignore"):
-        chances = np.where(variance > 0, ndtr(gaps / np.sqrt(variance)), 0.0)
-    # Without noise only equals can still turn out better.
-    chances = np.where((variance <= 0) & (gaps >= 0), 0.5, chances)
-    chances[0] = chances[1:].max() if len(chances) > 1 else 0.0
-    return np.asarray(chances)
-
-
-def _reserve(contenders: Contenders, situation: Situation) -> tuple[int | None, float]:
-    """The best contender whose missing folds fit into the time left, and what to keep for them.
-
-    None if no fold of it is free, so that there is nothing to run for it now.
-    """
-    missing = contenders.missing
-    rounds = np.ceil(missing / np.minimum(situation.n_workers, np.maximum(missing, 1)))
-    needed = np.where(missing > 0, rounds * contenders.seconds, 0.0)
-    affordable = np.flatnonzero(needed <= situation.seconds_left)
-    if not len(affordable):
-        return None, 0.0
-    best = int(affordable[0])
-    return best if contenders.free[best] else None, VALIDATION_MARGIN * float(needed[best])
+def _forecast(situation: Situation) -> tuple[float, float]:
+    """Chance that the next draw finishes in time, and what it costs."""
+    offer = situation.offer
+    if offer is not None and offer.finish is not None and offer.seconds is not None:
+        return offer.finish, min(offer.seconds, situation.fresh_cutoff)
+    return situation.first_pulls.forecast(situation.fresh_cutoff)
 
 
 def _why(index: int, contenders: Contenders) -> str:
@@ -209,25 +178,33 @@ def _why(index: int, contenders: Contenders) -> str:
     return f"{chance:.0%} to beat the leader"
 
 
-def _another_fold(index: int, contenders: Contenders, situation: Situation, reason: str) -> Pull:
-    ledger, row = situation.ledger, int(contenders.rows[index])
-    fold = int(np.flatnonzero(np.isnan(ledger.scores[row]) & ~ledger.pending[row])[0])
-    mean = float(ledger.estimates().seconds[row])
-    cutoff = later_cutoff(mean, float(ledger.waited[row]), situation.timeouts)
-    done = ledger.n_folds - int(contenders.missing[index])
-    spare = situation.seconds_to_spare
+def _another_fold(index: int, situation: Situation, reason: str) -> Pull:
+    assert situation.contenders is not None
+    row = int(situation.contenders.rows[index])
+    return _fold_pull(row, situation, situation.allowed_seconds(index), reason)
+
+
+def _fold_pull(row: int, situation: Situation, allowed_seconds: float, reason: str) -> Pull:
+    ledger = situation.ledger
+    free = np.flatnonzero(open_folds(ledger, np.array([row]), situation.timeouts)[0])
+    # Folds that were never given up come first.
+    fold = int(free[ledger.fold_waited[row, free].argmin()])
+    estimates = ledger.estimates()
+    waited = float(ledger.fold_waited[row, fold])
+    cutoff = later_cutoff(float(estimates.seconds[row]), waited, situation.timeouts)
     return Pull(
         configuration=row,
         fold=fold,
-        # Folds of the leader are what the time is kept for.
-        cutoff_seconds=min(cutoff, situation.seconds_left if index == 0 else spare),
-        reason=f"fold {done + 1} of {ledger.n_folds}: {reason}",
+        cutoff_seconds=min(cutoff, allowed_seconds),
+        reason=f"fold {int(estimates.folds[row]) + 1} of {ledger.n_folds}: {reason}",
     )
 
 
-def _again(situation: Situation) -> Pull | None:
+def _again(situation: Situation) -> Candidate | None:
     """With nothing fresh to draw: a configuration that was given up, with twice the wait."""
-    ledger = situation.ledger
+    ledger, pulls = situation.ledger, situation.first_pulls
+    if situation.reservoir_open:
+        return None
     unfinished = np.isnan(ledger.first_seconds) & (ledger.waited > 0)
     waiting = np.flatnonzero(unfinished & ~ledger.failed & ~ledger.pending.any(axis=1))
     if situation.timeouts is not None:
@@ -236,18 +213,23 @@ def _again(situation: Situation) -> Pull | None:
         return None
     row = int(waiting[ledger.waited[waiting].argmin()])
     waited = float(ledger.waited[row])
-    cutoff = at_least(max(2.0 * waited, situation.fresh_cutoff), situation.timeouts)
-    return Pull(
-        configuration=row,
-        fold=0,
-        cutoff_seconds=min(cutoff, situation.seconds_to_spare),
-        reason=f"given up at {waited:.3g} s, nothing fresh is left",
-    )
+    wanted = at_least(max(2.0 * waited, situation.learned_cutoff), situation.timeouts)
+    cutoff = min(wanted, situation.seconds_to_spare)
+    if cutoff <= waited:
+        return None  # it has been waited for so long in vain
+    chance = pulls.finish_later(waited, cutoff) / (len(ledger.estimates().scored) + 1)
+    reason = f"given up at {waited:.3g} s, nothing fresh is left"
+    return Candidate(chance / (cutoff + OVERHEAD_SECONDS), Pull(row, 0, cutoff, reason=reason))
 
 
-def _leftover(contenders: Contenders, situation: Situation) -> Pull | None:
+def _leftover(situation: Situation) -> Pull | None:
     """With nothing better to do: the best configuration that still lacks a fold."""
-    if not contenders.free.any():
+    ledger = situation.ledger
+    scored, estimates = ledger.estimates().scored, ledger.estimates()
+    lacking = open_folds(ledger, scored, situation.timeouts).any(axis=1)
+    in_time = estimates.seconds[scored] <= situation.seconds_to_spare
+    rows = scored[lacking & in_time]
+    if not len(rows) or situation.seconds_to_spare < SHORTEST_PULL_SECONDS:
         return None
-    best = int(contenders.free.argmax())
-    return _another_fold(best, contenders, situation, "nothing else is left to try")
+    reason = "nothing else is left to try"
+    return _fold_pull(int(rows[0]), situation, situation.seconds_to_spare, reason)

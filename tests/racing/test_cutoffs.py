@@ -3,7 +3,9 @@
 import numpy as np
 import pytest
 
-from f2a_tune.racing.cutoffs import FirstPulls, fresh_cutoff, later_cutoff
+from f2a_tune.outcome import Outcome
+from f2a_tune.racing import Ledger, Pull
+from f2a_tune.racing.cutoffs import DelayLaw, FirstPulls, fresh_cutoff, later_cutoff
 
 BUDGET = 400.0
 
@@ -60,9 +62,39 @@ def test_given_timeouts_are_kept_to():
     assert later_cutoff(0.1, 3.0, None) == 6.0
 
 
-def test_forecast_counts_only_what_it_can_know():
-    known = pulls([1.0, 2.0, 3.0], given_up=[1.5])
-    chance, cost = known.forecast(2.0)
-    # The one given up at 1.5 says nothing about 2.0; one pseudo-pull finishes half of the time.
-    assert chance == pytest.approx(2.5 / 4)
-    assert cost == pytest.approx((1 + 2 + 2 + 0.5) / 4)
+def test_forecast_corrects_for_what_was_given_up():
+    chance, cost = pulls([1.0, 2.0, 3.0], given_up=[1.5]).forecast(2.0)
+    # Kaplan–Meier: 3/4 run beyond 1, half of those beyond 2; plus half a pseudo-pull.
+    assert chance == pytest.approx((4 * (1 - 0.375) + 0.5) / 5)
+    assert cost == pytest.approx((4 * (1 + 0.75) + 0.5) / 5)
+
+
+def test_equal_scores_say_nothing_about_slow_fits():
+    seconds = np.sort(np.exp(np.random.default_rng(0).normal(size=60)))
+    for order in (seconds, seconds[::-1]):
+        ledger = Ledger(1)
+        for row, took in enumerate(order):
+            pull = Pull(row, 0, 100.0)
+            ledger.start(pull)
+            ledger.finish(pull, Outcome.finished(1.0, took))
+        assert FirstPulls.of(ledger).worth_waiting() == 0.0
+
+
+def test_delay_law_without_give_ups_is_the_plain_mean():
+    rng = np.random.default_rng(4)
+    seconds, reward = rng.exponential(size=50), rng.random(50)
+    law = DelayLaw.of(seconds, np.ones(50, dtype=bool))
+    cutoffs = np.array([0.01, 0.5, 2.0, 10.0])
+    for index, cutoff in enumerate(cutoffs):
+        in_time = seconds <= cutoff
+        assert law.running(cutoff) == pytest.approx(1 - in_time.mean())
+        assert law.mean_seconds(cutoff) == pytest.approx(np.minimum(seconds, cutoff).mean())
+        assert law.mean_reward(cutoffs, reward)[index] == pytest.approx((in_time * reward).mean())
+
+
+def test_delay_law_sees_through_give_ups():
+    rng = np.random.default_rng(5)
+    delays, waits = rng.exponential(size=20_000), rng.choice([0.3, 1.0, 3.0], 20_000)
+    law = DelayLaw.of(np.minimum(delays, waits), delays <= waits)
+    assert law.running(2.0) == pytest.approx(np.exp(-2.0), abs=0.01)
+    assert law.mean_seconds(2.0) == pytest.approx(1 - np.exp(-2.0), abs=0.02)

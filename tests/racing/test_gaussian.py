@@ -56,7 +56,7 @@ def test_scales_are_kept_until_the_data_has_grown():
     kept = GaussianProcess(features[:55], values[:55], noise[:55], first.hyperparameters)
     assert kept.hyperparameters is first.hyperparameters
     grown = GaussianProcess(features, values, noise, first.hyperparameters)
-    assert grown.hyperparameters.n_points == 60
+    assert grown.hyperparameters.n_seen == 60
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 300])

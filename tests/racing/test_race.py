@@ -54,7 +54,7 @@ def test_same_seed_same_decisions():
 
 @pytest.mark.parametrize("n_workers", [1, 3])
 @pytest.mark.parametrize("stop", [1, 7, 40])
-@pytest.mark.parametrize("policy", ["race", "wait-ucb"])
+@pytest.mark.parametrize("policy", ["race", "wait-ucb", HazardThompson()])
 def test_rebuilt_from_history_decides_the_same(stop, n_workers, policy):
     seconds, scores = table()
     first = race(n_workers=n_workers, policy=policy)
@@ -218,6 +218,97 @@ def test_an_early_stop_prefers_more_folds_among_equals():
     assert runner.recommend().folds_done == max(runner.ledger.estimates().folds)
 
 
+def test_when_most_never_finish_the_wait_does_not_explode():
+    rng = np.random.default_rng(0)
+    seconds = np.where(rng.random((3000, 1)) < 0.6, 1e9, 0.1) * np.ones((1, 5))
+    runner = race(budget_seconds=1000.0)
+    done = play(runner, seconds, rng.normal(size=(3000, 5)))
+    waits = [o.seconds for _, o in done.history if o.kind is Kind.GAVE_UP]
+    assert max(waits) < 30
+    assert sum(pull.fresh for pull in done.pulls) > 300
+
+
+@pytest.mark.parametrize("n_workers", [2, 3, 8])
+def test_no_pull_is_without_time_near_the_end(n_workers):
+    for seed in range(5):
+        seconds, scores = table(n=60, seed=seed, spread=0.3)
+        seconds = seconds * 5.0
+        runner = race(budget_seconds=40.0, n_workers=n_workers)
+        done = play(runner, seconds, scores, n_workers=n_workers)
+        assert min(pull.cutoff_seconds for pull in done.pulls) > 0
+        asked = [(pull.configuration, pull.fold, pull.cutoff_seconds) for pull in done.pulls]
+        assert len(asked) == len(set(asked))
+
+
+def test_a_fold_beyond_the_last_timeout_is_not_pulled_for_ever():
+    seconds = np.array([[0.1, 50.0, 0.1], [0.1, 0.1, 0.1]])
+    scores = np.array([[1.0, 1.0, 1.0], [0.5, 0.5, 0.5]])
+    runner = Race(3, 100.0, timeouts=[1, 2])
+    done = play(runner, seconds, scores)
+    hopeless = [pull for pull in done.pulls if (pull.configuration, pull.fold) == (0, 1)]
+    assert len(hopeless) <= 2
+    assert runner.recommend(final=True).configuration == 1
+
+
+def test_time_is_kept_for_the_one_that_can_be_validated():
+    runner = Race(4, 100.0)
+    for score, seconds in ((0.9, 9.0), (0.5, 1.0), (0.4, 1.0)):
+        pull = runner.ask(now=0.0)
+        while not pull.fresh:
+            runner.tell(pull, Outcome.finished(0.9, 9.0))
+            pull = runner.ask(now=0.0)
+        runner.tell(pull, Outcome.finished(score, seconds))
+    situation = runner.situation(now=75.0)
+    if situation.contenders.unstarted[0] * 9 > 25:
+        assert situation.reserved_for != 0
+        assert situation.allowed_seconds(0) < 25
+
+
+def test_pull_numbers_are_never_used_twice():
+    runner = race(n_workers=3)
+    first, second = runner.ask(0.0), runner.ask(0.0)
+    runner.exhausted(first)
+    runner.tell(second, Outcome.finished(0.5, 0.1))
+    third = runner.ask(0.1)
+    assert third.number not in (first.number, second.number)
+
+
+def test_a_thousand_failures_do_not_hide_what_is_known():
+    runner = race(budget_seconds=1e6)
+    runner.tell(runner.ask(0.0), Outcome.finished(0.5, 0.1))
+    for _ in range(1100):
+        pull = runner.ask(1.0)
+        error = Outcome.failed(ErrorReport("ValueError", "no"), 0.1)
+        runner.tell(pull, error if pull.fresh else Outcome.finished(0.5, 0.1))
+    assert runner.recommend().configuration == 0
+
+
+def test_one_diverged_score_changes_no_decision():
+    seconds, scores = table()
+    found = []
+    for diverged in (-1e6, -1e200):
+        scores[5] = diverged
+        found.append(decisions(seconds, scores))
+    assert found[0] == found[1]
+
+
+def test_a_whole_number_beyond_all_floats_is_a_failure():
+    runner = race()
+    runner.tell(runner.ask(0.0), Outcome.finished(10**400, 0.1))
+    assert runner.recommend() is None
+    assert not runner.ledger.pending.any()
+
+
+@pytest.mark.parametrize("policy", ["wait-ucb", HazardThompson()])
+def test_a_pool_that_cannot_be_filled_is_played_with_what_there_is(policy):
+    seconds, scores = table(n=8, spread=0.3)
+    runner = race(policy=policy, pool_size=20, timeouts=[1, 4], budget_seconds=200.0)
+    done = play(runner, seconds, scores)
+    assert done.now > 150
+    drawn = {pull.configuration for pull in done.pulls}
+    assert drawn == set(range(8)) if policy == "wait-ucb" else drawn <= set(range(8))
+
+
 def test_timeouts_are_the_only_cutoffs():
     seconds, scores = table()
     runner = race(timeouts=[0.5, 2.0, 8.0])
@@ -315,6 +406,7 @@ def test_out_of_memory_is_a_failure():
         ({"exploration": math.nan}, ValueError, "exploration"),
         ({"n_workers": 0}, ValueError, "n_workers"),
         ({"pool_size": 0}, ValueError, "pool_size"),
+        ({"use_cutoffs": False, "policy": "wait-ucb"}, ValueError, "use_cutoffs"),
     ],
 )
 def test_bad_input(options, error, words):
