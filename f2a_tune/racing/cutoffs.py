@@ -24,9 +24,9 @@ Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 
 WINDOW = 1000  # first pulls that count: draws improve, and what the first ones took fades
-START_SHARE = 1 / 400  # of the budget: the first cutoff while nothing has finished
+START_SHARE = 1 / 100  # of the budget: the first cutoff while nothing has finished
 FEWEST_FINISHED = 5  # before that the cutoff is a multiple of the median
-EARLY_MULTIPLE = 4.0
+EARLY_MULTIPLE = 10.0
 FLOOR_MULTIPLE = 10.0
 HEAVY_TAIL = 3.0  # mean over median above which the floor gives way
 REWARD_POWER = 6  # reward of a first pull: its rank quantile to this power
@@ -201,7 +201,7 @@ def _learned(pulls: FirstPulls, budget_seconds: float, timeouts: Sequence[float]
         return max(start, 2.0 * longest)
     median = pulls.median
     if n_finished < FEWEST_FINISHED:
-        return max(EARLY_MULTIPLE * median, start)
+        return EARLY_MULTIPLE * median
     if timeouts is not None:
         return pulls.best_level(np.asarray(timeouts, dtype=np.float64))
     floor = FLOOR_MULTIPLE * median

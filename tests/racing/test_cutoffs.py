@@ -7,7 +7,7 @@ from f2a_tune.outcome import Outcome
 from f2a_tune.racing import Ledger, Pull
 from f2a_tune.racing.cutoffs import DelayLaw, FirstPulls, fresh_cutoff, later_cutoff
 
-BUDGET = 400.0
+BUDGET = 100.0
 
 
 def pulls(seconds, quality=None, given_up=()):
@@ -27,7 +27,7 @@ def test_before_anything_has_finished_the_cutoff_doubles():
 
 
 def test_with_few_finished_it_is_a_multiple_of_the_median():
-    assert fresh_cutoff(pulls([2.0, 2.0]), BUDGET, None) == 8.0
+    assert fresh_cutoff(pulls([2.0, 2.0]), BUDGET, None) == 20.0
 
 
 def test_light_tails_wait_for_ten_medians():

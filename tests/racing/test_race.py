@@ -74,7 +74,7 @@ def test_rebuilt_from_history_decides_the_same(stop, n_workers, policy):
 
 def test_slow_is_better_is_not_ruined_by_cutoffs():
     regrets = {True: [], False: []}
-    for run in range(40):
+    for run in range(120):
         seconds, scores = table(n=400, seed=run, slow_is_better=1.0, spread=1.0)
         budget = 20 * seconds.sum(axis=1).mean()
         for use_cutoffs in regrets:
