@@ -100,6 +100,7 @@ class OptunaSearch(WholeEvaluations):
         warnings.filterwarnings("ignore", category=optuna.exceptions.ExperimentalWarning)
         self.pruner = pruner
         self.study = optuna.create_study(
+            study_name="replay",  # Hyperband draws its brackets from the name
             direction="maximize",
             sampler=optuna.samplers.TPESampler(n_startup_trials=self.n_startup, seed=problem.seed),
             pruner=pruner or optuna.pruners.NopPruner(),

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
-from f2a_tune.racing.ledger import Ledger
+from f2a_tune.racing.ledger import Ledger, median
 
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
@@ -69,7 +69,7 @@ class FirstPulls:
         """Median seconds; if most were given up, the longest that finished; 0 if none did."""
         if not self.finished.any():
             return 0.0
-        middle = float(np.median(np.where(self.finished, self.seconds, np.inf)))
+        middle = median(np.where(self.finished, self.seconds, np.inf))
         return middle if math.isfinite(middle) else float(self.seconds[self.finished].max())
 
     def forecast(self, cutoff_seconds: float) -> tuple[float, float]:
@@ -199,14 +199,14 @@ def _learned(pulls: FirstPulls, budget_seconds: float, timeouts: Sequence[float]
     if not n_finished:
         longest = float(pulls.seconds.max()) if len(pulls.seconds) else 0.0
         return max(start, 2.0 * longest)
-    median = pulls.median
+    typical = pulls.median
     if n_finished < FEWEST_FINISHED:
-        return EARLY_MULTIPLE * median
+        return EARLY_MULTIPLE * typical
     if timeouts is not None:
         return pulls.best_level(np.asarray(timeouts, dtype=np.float64))
-    floor = FLOOR_MULTIPLE * median
+    floor = FLOOR_MULTIPLE * typical
     ratio = pulls.best_level(_ladder(pulls, floor))
-    heaviness = float(pulls.seconds.mean()) / median if median > 0 else 1.0
+    heaviness = float(pulls.seconds.mean()) / typical if typical > 0 else 1.0
     return max(ratio, floor * min(1.0, (HEAVY_TAIL / heaviness) ** 2), pulls.worth_waiting())
 
 

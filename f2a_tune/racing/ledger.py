@@ -166,6 +166,14 @@ class Ledger:
             setattr(self, name, np.concatenate([old, np.full_like(old, filler)]))
 
 
+def median(values: Floats) -> float:
+    """Of at least one value; NumPy's takes ten times as long for a few hundred."""
+    ordered, middle = np.sort(values), len(values) // 2
+    if len(values) % 2:
+        return float(ordered[middle])
+    return float((ordered[middle - 1] + ordered[middle]) / 2)
+
+
 def is_score(value: object) -> bool:
     """Whether a value is a finite number."""
     if not isinstance(value, (int, float, np.integer, np.floating)):
@@ -211,7 +219,7 @@ def _tamed(scores: Floats, present: Flags) -> Floats:
 
 def _better_half(raw: Floats, usable: Flags) -> NDArray[np.intp]:
     rows = np.flatnonzero(usable)
-    return rows[raw[rows] >= np.median(raw[rows])] if len(rows) else rows
+    return rows[raw[rows] >= median(raw[rows])] if len(rows) else rows
 
 
 def _offsets(scores: Floats) -> Floats:
@@ -221,7 +229,7 @@ def _offsets(scores: Floats) -> Floats:
         gaps = scores[:, fold] - scores[:, 0]
         gaps = gaps[~np.isnan(gaps)]
         if len(gaps):
-            offsets[fold] = np.median(gaps) * len(gaps) / (len(gaps) + OFFSET_PRIOR)
+            offsets[fold] = median(gaps) * len(gaps) / (len(gaps) + OFFSET_PRIOR)
     return offsets
 
 
