@@ -2,8 +2,8 @@
 
 The reservoir of configurations not seen yet is one macro-arm of the paper's game; its delays are
 those of all first pulls. The cutoff is the level of a doubling ladder with the most reward per
-second (`bandits.md` calls this full feedback: a pull that was given up at w still says what every
-shorter wait would have cost), held up by a multiple of the median: reward per second alone is
+second (with full feedback: a pull that was given up at w still says what every shorter wait would
+have cost), held up by a multiple of the median: reward per second alone is
 greedy for fast mediocre fits and ends up killing nearly all.
 """
 

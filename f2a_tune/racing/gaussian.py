@@ -17,6 +17,7 @@ from scipy.linalg import cho_solve, solve_triangular
 from scipy.optimize import minimize
 
 Floats = NDArray[np.float64]
+Indices = NDArray[np.intp]
 
 GROWTH = 1.2  # fit the scales again when so many times as much is known
 FEWEST_FITTED = 3
@@ -122,14 +123,19 @@ def _fitted(
     return Hyperparameters(best[:-1], float(best[-1]), n_seen)
 
 
-def _informative(centred: Floats) -> NDArray[np.intp]:
-    """The best half of what may be fitted, and the rest spread evenly over all others."""
+def _informative(centred: Floats) -> Indices:
+    """The points that the scales are fitted to."""
     if len(centred) <= MOST_FITTED:
         return np.arange(len(centred))
-    order = np.argsort(-centred, kind="stable")
-    best = order[: MOST_FITTED // 2]
-    others = order[MOST_FITTED // 2 :]
-    even = np.linspace(0, len(others) - 1, MOST_FITTED - len(best)).round().astype(np.intp)
+    return best_and_spread(np.argsort(-centred, kind="stable"), MOST_FITTED)
+
+
+def best_and_spread(ordered: Indices, most: int) -> Indices:
+    """At most so many of what is ordered best first: half the best, half evenly from the rest."""
+    if len(ordered) <= most:
+        return ordered
+    best, others = ordered[: most // 2], ordered[most // 2 :]
+    even = np.linspace(0, len(others) - 1, most - len(best)).round().astype(np.intp)
     return np.concatenate([best, others[even]])
 
 

@@ -16,10 +16,15 @@ from typing import Protocol
 import numpy as np
 from scipy.special import log_ndtr, ndtr, ndtri
 
-from f2a_tune.racing.gaussian import Floats, GaussianProcess, Hyperparameters
+from f2a_tune.racing.gaussian import (
+    Floats,
+    GaussianProcess,
+    Hyperparameters,
+    best_and_spread,
+)
 from f2a_tune.racing.ledger import Estimates, Ledger
 from f2a_tune.racing.offer import Offer
-from f2a_tune.racing.space import Indices, Space
+from f2a_tune.racing.space import Space
 
 FEWEST_SCORED = 5  # before that every draw is random
 RANDOM_SHARE = 0.25  # of the draws stay random: the model may be wrong
@@ -118,7 +123,7 @@ class ModelProposals:
     def _gain(
         self, ledger: Ledger, estimates: Estimates, known: Floats, features: Floats
     ) -> _Gain:
-        rows = _spread(estimates.scored, MOST_MODELLED)
+        rows = best_and_spread(estimates.scored, MOST_MODELLED)
         values = _normal_scores(estimates.value[rows])
         noise = 1.0 / estimates.folds[rows] - 1.0 / ledger.n_folds + REMAINING_NOISE
         n_seen = len(estimates.scored)
@@ -147,7 +152,7 @@ class ModelProposals:
         cutoff_seconds: float,
     ) -> _Time:
         given_up = np.flatnonzero(np.isneginf(estimates.value) & (ledger.waited > 0))
-        finished = _spread(estimates.scored, MOST_MODELLED)
+        finished = best_and_spread(estimates.scored, MOST_MODELLED)
         rows = np.concatenate([finished, given_up[-MOST_MODELLED // 2 :]])
         seconds = np.where(
             np.isneginf(estimates.value[rows]), 2.0 * ledger.waited[rows], estimates.seconds[rows]
@@ -210,15 +215,6 @@ def _rng(seed: int, count: int, stream: int) -> np.random.Generator:
 
 def _keys(rows: Floats) -> list[bytes]:
     return [row.tobytes() for row in np.round(np.nan_to_num(rows, nan=-1.0), 9)]
-
-
-def _spread(scored: Indices, most: int) -> Indices:
-    """The best half of ``most`` configurations, and the rest evenly from all others."""
-    if len(scored) <= most:
-        return scored
-    best, others = scored[: most // 2], scored[most // 2 :]
-    even = np.linspace(0, len(others) - 1, most - len(best)).round().astype(np.intp)
-    return np.concatenate([best, others[even]])
 
 
 def _normal_scores(descending: Floats) -> Floats:

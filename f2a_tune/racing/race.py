@@ -2,8 +2,8 @@
 
 In flow the seconds spent so far and outcomes; out flow `Pull` objects. There is no clock and no
 process in here, and no memory but what it was told: a race that is given the same (pull, outcome)
-pairs again decides the same. Which pull comes next is the business of a
-rule: `rule.RacingRule` by default, `pool.PoolRule` for the paper's algorithm and its rivals.
+pairs again decides the same. Which pull comes next is the business of a rule: `rule.RacingRule` by
+default, `pool.PoolRule` for the paper's algorithm and its rivals.
 """
 
 from __future__ import annotations
