@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import itertools
 import math
 from collections.abc import Iterable
 from typing import Any
@@ -34,6 +35,23 @@ def positive_integer(argument: str, value: Any) -> int:
     if not math.isfinite(number) or number != int(number) or number < 1:
         raise ValueError(f"{argument} must be a whole number of at least 1, got {value!r}.")
     return int(number)
+
+
+def rising_numbers(argument: str, values: Any) -> tuple[float, ...]:
+    """Return ``values`` as a tuple of at least one finite number above 0, each above the last."""
+    if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
+        raise TypeError(f"{argument} must be a sequence of numbers, got {values!r}.")
+    numbers = tuple(real_number(argument, value) for value in values)
+    if not numbers:
+        raise ValueError(f"{argument} must not be empty: give at least one number.")
+    for number in numbers:
+        if not (math.isfinite(number) and number > 0):
+            raise ValueError(
+                f"{argument} must be finite and above 0, got {number!r} in {numbers}."
+            )
+    if any(low >= high for low, high in itertools.pairwise(numbers)):
+        raise ValueError(f"{argument} must rise strictly, got {numbers}: sort it, drop repeats.")
+    return numbers
 
 
 def known_name(argument: str, value: Any, names: Iterable[str]) -> str:

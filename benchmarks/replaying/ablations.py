@@ -73,6 +73,7 @@ class TpeProposals:
         self.rng = np.random.default_rng(problem.seed)
         self.open: dict[int, optuna.Trial] = {}
         self.waiting: tuple[optuna.Trial, Floats] | None = None
+        self.seen = 0
 
     def offer(self, ledger: Ledger, units: Sequence[Floats], cutoff_seconds: float) -> Offer:
         if self.waiting is not None and len(units) - 1 not in self.open and len(units) > self.seen:
@@ -106,5 +107,3 @@ class TpeProposals:
             else:
                 continue
             del self.open[row]
-
-    seen = 0

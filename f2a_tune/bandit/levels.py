@@ -7,7 +7,6 @@ policy and estimator reads only those two columns (paper, section 2.1 and 2.2).
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -16,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from f2a_tune.checks import real_number
+from f2a_tune.checks import real_number, rising_numbers
 
 Floats = NDArray[np.float64]
 
@@ -62,7 +61,7 @@ class Levels:
     @classmethod
     def waiting(cls, waits: Iterable[Any]) -> Levels:
         """Levels of a waiting game: a pull costs its delay, or the wait if it is given up."""
-        ladder = _rising("levels", waits)
+        ladder = rising_numbers("levels", waits)
         return cls(ladder, ladder)
 
     @classmethod
@@ -71,7 +70,7 @@ class Levels:
         fee = real_number("participation_cost", participation_cost)
         if not (math.isfinite(fee) and fee > 0):
             raise ValueError(f"participation_cost must be above 0, got {participation_cost!r}.")
-        prices = _rising("bids", bids)
+        prices = rising_numbers("bids", bids)
         return cls(tuple(fee + price for price in prices), (fee,) * len(prices))
 
     def __len__(self) -> int:
@@ -98,17 +97,3 @@ class Levels:
         # Sums of prices are floats: a cost that equals a level but for the last bit belongs to it.
         index = int(np.searchsorted(self.finish_costs, cost * (1 - 1e-12)))
         return min(index, len(self) - 1)
-
-
-def _rising(argument: str, values: Iterable[Any]) -> tuple[float, ...]:
-    if isinstance(values, str):
-        raise TypeError(f"{argument} must be a sequence of numbers, got {values!r}.")
-    ladder = tuple(real_number(argument, value) for value in values)
-    if not ladder:
-        raise ValueError(f"{argument} must not be empty: give at least one level.")
-    for value in ladder:
-        if not (math.isfinite(value) and value > 0):
-            raise ValueError(f"{argument} must be finite and above 0, got {value!r} in {ladder}.")
-    if any(low >= high for low, high in itertools.pairwise(ladder)):
-        raise ValueError(f"{argument} must rise strictly, got {ladder}: sort it, drop repeats.")
-    return ladder

@@ -154,22 +154,30 @@ class DelayLaw:
 
     def running(self, cutoff_seconds: float | Floats) -> Floats:
         """Chance that a pull has not finished by then."""
-        return self._after(self.survival, 1.0, cutoff_seconds)
+        return _steps(1.0, self.survival)[self._before(cutoff_seconds)]
 
     def mean_seconds(self, cutoff_seconds: float | Floats) -> Floats:
         """E[min(delay, cutoff)]."""
-        reached = self._after(self.times, 0.0, cutoff_seconds)
-        area = self._after(self.areas, 0.0, cutoff_seconds)
-        return area + self.running(cutoff_seconds) * (cutoff_seconds - reached)
+        before = self._before(cutoff_seconds)
+        beyond = cutoff_seconds - _steps(0.0, self.times)[before]
+        running = _steps(1.0, self.survival)[before]
+        return np.asarray(_steps(0.0, self.areas)[before] + running * beyond)
 
     def mean_reward(self, cutoff_seconds: Floats, reward: Floats) -> Floats:
         """E[reward if it finishes by the cutoff]."""
-        return self._after(np.cumsum(self.jumps * reward[self.order]), 0.0, cutoff_seconds)
+        earned = np.cumsum(self.jumps * reward[self.order])
+        return _steps(0.0, earned)[self._before(cutoff_seconds)]
 
-    def _after(self, steps: Floats, start: float, cutoff_seconds: float | Floats) -> Floats:
-        """Value of a step function that begins at ``start`` and changes at every time."""
-        index = np.searchsorted(self.times, cutoff_seconds, side="right")
-        return np.asarray(np.concatenate([[start], steps])[index])
+    def _before(self, cutoff_seconds: float | Floats) -> NDArray[np.intp]:
+        """How many pulls are not longer than the cutoff."""
+        return np.asarray(self.times.searchsorted(cutoff_seconds, side="right"))
+
+
+def _steps(start: float, values: Floats) -> Floats:
+    """A step function by the number of pulls before: ``start`` while there is none."""
+    steps = np.empty(len(values) + 1)
+    steps[0], steps[1:] = start, values
+    return steps
 
 
 def fresh_cutoff(

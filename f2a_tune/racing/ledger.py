@@ -46,12 +46,9 @@ class Estimates:
     def quantile(self) -> Floats:
         """Rank among all scored in (0, 1], equals sharing their mean rank; 0 without a score."""
         result = np.zeros(len(self.value))
-        if len(self.scored):
-            _, place, counts = np.unique(
-                self.value[self.scored], return_inverse=True, return_counts=True
-            )
-            middle = np.cumsum(counts) - 0.5 * counts + 0.5
-            result[self.scored] = middle[place] / len(self.scored)
+        n = len(self.scored)
+        if n:
+            result[self.scored] = (n + 1 - mean_ranks(self.value[self.scored])) / n
         return result
 
     @property
@@ -75,7 +72,14 @@ class Ledger:
         self._pending = np.zeros((64, n_folds), dtype=bool)
         self._failed = np.zeros(64, dtype=bool)
         self._waited = np.zeros((64, n_folds))
+        self._longest = np.zeros(64)
         self._first = np.full(64, np.nan)
+        # What estimates need of a row, kept so that none of them has to read all folds again.
+        self._present = np.zeros((64, n_folds))
+        self._folds = np.zeros(64, dtype=np.int64)
+        self._total = np.zeros(64)
+        self._total_seconds = np.zeros(64)
+        self._largest = 0.0
         self._estimates: Estimates | None = None
 
     @property
@@ -106,7 +110,7 @@ class Ledger:
     @property
     def waited(self) -> Floats:
         """The same for a configuration, over its folds."""
-        return np.asarray(self.fold_waited.max(axis=1))
+        return self._longest[: self.n]
 
     @property
     def first_seconds(self) -> Floats:
@@ -141,8 +145,10 @@ class Ledger:
                 self._first[row] = outcome.seconds
             self._scores[row, fold] = float(outcome.value)
             self._spent[row, fold] = outcome.seconds
+            self._sum_up(row, fold)
         elif outcome.kind is Kind.GAVE_UP:
             self._waited[row, fold] = max(self._waited[row, fold], outcome.seconds)
+            self._longest[row] = max(self._longest[row], outcome.seconds)
         else:
             self._failed[row] = True
         self._estimates = None
@@ -150,8 +156,38 @@ class Ledger:
     def estimates(self) -> Estimates:
         """What is believed now."""
         if self._estimates is None:
-            self._estimates = _estimate(self.scores, self.seconds, self.failed)
+            self._estimates = self._estimate()
         return self._estimates
+
+    def _sum_up(self, row: int, fold: int) -> None:
+        scores = self._scores[row]
+        present = ~np.isnan(scores)
+        self._present[row] = present
+        self._folds[row] = present.sum()
+        with np.errstate(over="ignore"):  # of scores that are tamed before they are used
+            self._total[row] = scores[present].sum()
+        self._total_seconds[row] = self._spent[row].sum()
+        self._largest = max(self._largest, abs(float(scores[fold])))
+
+    def _estimate(self) -> Estimates:
+        scores, present = self.scores, self._present[: self.n]
+        folds, total = self._folds[: self.n].copy(), self._total[: self.n]
+        if self._largest > LARGEST:
+            scores = _tamed(scores)
+            total = np.nansum(scores, axis=1)
+        usable = (folds > 0) & ~self.failed
+        at_least_one = np.maximum(folds, 1)
+        raw = np.where(usable, total / at_least_one, -np.inf)
+        better = _better_half(raw, usable)
+        several = better[folds[better] > 1]  # only these say how folds differ; they are few
+        offsets = _offsets(scores[several])
+        value = np.where(usable, (total - present @ offsets) / at_least_one, -np.inf)
+        residuals = scores[several] - offsets - value[several, None]
+        noise = _noise(residuals, folds[several], value[better])
+        mean_seconds = np.where(folds > 0, self._total_seconds[: self.n] / at_least_one, np.nan)
+        # Stable: among equals the one drawn first leads, so ties never make the leader jump.
+        order = np.argsort(-value, kind="stable")[: int(usable.sum())]
+        return Estimates(value, folds, mean_seconds, noise, order)
 
     def _grow(self) -> None:
         for name, filler in (
@@ -160,7 +196,12 @@ class Ledger:
             ("_pending", False),
             ("_failed", False),
             ("_waited", 0.0),
+            ("_longest", 0.0),
             ("_first", np.nan),
+            ("_present", 0.0),
+            ("_folds", 0),
+            ("_total", 0.0),
+            ("_total_seconds", 0.0),
         ):
             old = getattr(self, name)
             setattr(self, name, np.concatenate([old, np.full_like(old, filler)]))
@@ -174,6 +215,14 @@ def median(values: Floats) -> float:
     return float((ordered[middle - 1] + ordered[middle]) / 2)
 
 
+def mean_ranks(descending: Floats) -> Floats:
+    """Ranks from 1 of values that fall; equals share their mean rank."""
+    begins = np.concatenate([[True], descending[1:] != descending[:-1]])
+    starts = np.flatnonzero(begins)
+    ends = np.append(starts[1:], len(descending))
+    return np.asarray(((starts + 1 + ends) / 2)[np.cumsum(begins) - 1])
+
+
 def is_score(value: object) -> bool:
     """Whether a value is a finite number."""
     if not isinstance(value, (int, float, np.integer, np.floating)):
@@ -184,35 +233,9 @@ def is_score(value: object) -> bool:
         return False
 
 
-def _estimate(scores: Floats, seconds: Floats, failed: Flags) -> Estimates:
-    present = ~np.isnan(scores)
-    folds = present.sum(axis=1)
-    scores = _tamed(scores, present)
-    usable = (folds > 0) & ~failed
-    raw = np.full(len(scores), -np.inf)
-    filled = np.where(present, scores, 0.0)
-    raw[usable] = filled[usable].sum(axis=1) / folds[usable]
-    better = _better_half(raw, usable)
-    several = better[folds[better] > 1]  # only these say how folds differ; they are few
-    offsets = _offsets(scores[several])
-    centred = np.where(present, scores - offsets, 0.0)
-    value = np.full(len(scores), -np.inf)
-    value[usable] = centred[usable].sum(axis=1) / folds[usable]
-    residuals = scores[several] - offsets - value[several, None]
-    noise = _noise(residuals, folds[several], value[better])
-    with np.errstate(invalid="ignore", divide="ignore"):
-        mean_seconds = seconds.sum(axis=1) / folds
-    # Stable: among equals the one drawn first leads, so ties never make the leader jump.
-    order = np.argsort(-value, kind="stable")[: int(usable.sum())]
-    return Estimates(value, folds, mean_seconds, noise, order)
-
-
-def _tamed(scores: Floats, present: Flags) -> Floats:
+def _tamed(scores: Floats) -> Floats:
     """Scores whose squares are floats; only ratios of differences matter."""
-    sizes = np.abs(scores[present])
-    if not len(sizes) or sizes.max() <= LARGEST:
-        return scores
-    typical = float(np.median(sizes))
+    typical = median(np.abs(scores[~np.isnan(scores)]))
     scale = typical if typical > LARGEST else 1.0
     return np.asarray(np.clip(scores / scale, -LARGEST, LARGEST))
 

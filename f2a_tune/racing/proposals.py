@@ -22,7 +22,7 @@ from f2a_tune.racing.gaussian import (
     Hyperparameters,
     best_and_spread,
 )
-from f2a_tune.racing.ledger import Estimates, Ledger
+from f2a_tune.racing.ledger import Estimates, Ledger, mean_ranks
 from f2a_tune.racing.offer import Offer
 from f2a_tune.racing.space import Space
 
@@ -219,6 +219,4 @@ def _keys(rows: Floats) -> list[bytes]:
 
 def _normal_scores(descending: Floats) -> Floats:
     """Normal quantiles of the ranks of values that fall; equals share their mean rank."""
-    _, place, counts = np.unique(-descending, return_inverse=True, return_counts=True)
-    middle = np.cumsum(counts) - 0.5 * counts
-    return np.asarray(-ndtri(middle[place] / len(descending)))
+    return np.asarray(-ndtri((mean_ranks(descending) - 0.5) / len(descending)))

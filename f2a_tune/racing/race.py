@@ -8,16 +8,20 @@ default, `pool.PoolRule` for the paper's algorithm and its rivals.
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Iterable
-from dataclasses import replace
-from typing import Any
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from f2a_tune.bandit import Policy, WaitUCB
-from f2a_tune.checks import known_name, positive_integer, positive_number, real_number
+from f2a_tune.checks import (
+    known_name,
+    positive_integer,
+    positive_number,
+    real_number,
+    rising_numbers,
+)
 from f2a_tune.outcome import Kind, Outcome
 from f2a_tune.racing.contenders import Contenders
 from f2a_tune.racing.cutoffs import FirstPulls, fresh_cutoff
@@ -28,6 +32,15 @@ from f2a_tune.racing.pull import Pull, Recommendation
 from f2a_tune.racing.rule import RacingRule, Rule, Situation
 
 POLICIES = ("race", "wait-ucb")
+
+
+@dataclass(frozen=True)
+class _View:
+    """What the ledger says at one moment; thrown away when it changes."""
+
+    first_pulls: FirstPulls
+    learned_cutoff: float
+    contenders: Contenders | None
 
 
 class Race:
@@ -83,7 +96,7 @@ class Race:
         self.n_folds = positive_integer("n_folds", n_folds)
         self.budget_seconds = positive_number("budget_seconds", budget_seconds)
         self.n_workers = positive_integer("n_workers", n_workers)
-        self.timeouts = None if timeouts is None else checked_timeouts(timeouts)
+        self.timeouts = None if timeouts is None else rising_numbers("timeouts", timeouts)
         self.exploration = real_number("exploration", exploration)
         if not (math.isfinite(self.exploration) and self.exploration >= 0):
             raise ValueError(f"exploration must be at least 0, got {exploration!r}.")
@@ -93,8 +106,7 @@ class Race:
         self.n_pulls = 0
         self.reservoir_open = True
         self._use_cutoffs = use_cutoffs
-        self._wait: tuple[FirstPulls, float] | None = None
-        """What the ledger says about first pulls and their cutoff, until it changes."""
+        self._view: _View | None = None
         self._rule = self._make_rule(policy, positive_integer("pool_size", pool_size), seed)
 
     def ask(self, now: float, offer: Offer | None = None) -> Pull | None:
@@ -122,7 +134,7 @@ class Race:
         if outcome.kind is Kind.FINISHED and is_score(outcome.value):
             oriented = replace(outcome, value=self.sign * float(outcome.value))
         self.ledger.finish(pull, oriented)
-        self._wait = None
+        self._view = None
         self._rule.learn(pull, oriented)
 
     def exhausted(self, pull: Pull | None = None) -> None:
@@ -131,7 +143,7 @@ class Race:
         if pull is not None:
             self._land(pull)
             self.ledger.withdraw(pull)
-            self._wait = None
+            self._view = None
         self._rule.close()
 
     def rebuild(self, history: Iterable[tuple[Pull, Outcome | None]]) -> None:
@@ -175,19 +187,18 @@ class Race:
 
     def situation(self, now: float, offer: Offer | None = None) -> Situation:
         """All that a rule may look at."""
-        if self._wait is None:
+        if self._view is None:
             first_pulls = FirstPulls.of(self.ledger)
             wait = fresh_cutoff(first_pulls, self.budget_seconds, self.timeouts)
-            self._wait = first_pulls, wait
-        left = self.budget_seconds - real_number("now", now)
-        contenders = Contenders.of(self.ledger, self.timeouts)
+            self._view = _View(first_pulls, wait, Contenders.of(self.ledger, self.timeouts))
+        left, contenders = self.budget_seconds - real_number("now", now), self._view.contenders
         reserved, kept = None, 0.0
         if contenders is not None:
             reserved, kept = contenders.reserve(left, self.n_workers)
         return Situation(
             ledger=self.ledger,
-            first_pulls=self._wait[0],
-            learned_cutoff=self._wait[1],
+            first_pulls=self._view.first_pulls,
+            learned_cutoff=self._view.learned_cutoff,
             seconds_left=left,
             reservoir_open=self.reservoir_open,
             timeouts=self.timeouts,
@@ -210,7 +221,7 @@ class Race:
         self.n_pulls = max(self.n_pulls, pull.number + 1)
         self.in_flight[pull.number] = pull
         self.ledger.start(pull)
-        self._wait = None
+        self._view = None
 
     def _make_rule(self, policy: str | Policy, pool_size: int, seed: int) -> Rule:
         if not isinstance(policy, Policy):
@@ -220,15 +231,3 @@ class Race:
         if not self._use_cutoffs:
             raise ValueError("use_cutoffs=False needs policy='race': a bandit chooses its waits.")
         return PoolRule(policy, pool_size, self.n_folds, self.budget_seconds, self.timeouts, seed)
-
-
-def checked_timeouts(timeouts: Iterable[Any]) -> tuple[float, ...]:
-    """Cutoffs as a rising tuple, or an error that says what is wrong with them."""
-    if isinstance(timeouts, (str, bytes)) or not isinstance(timeouts, Iterable):
-        raise TypeError(f"timeouts must be a sequence of seconds, got {timeouts!r}.")
-    levels = tuple(positive_number("timeouts", level) for level in timeouts)
-    if not levels:
-        raise ValueError("timeouts must not be empty: give at least one cutoff, or None.")
-    if any(low >= high for low, high in itertools.pairwise(levels)):
-        raise ValueError(f"timeouts must rise strictly, got {levels}: sort them, drop repeats.")
-    return levels
