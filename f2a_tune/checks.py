@@ -9,11 +9,12 @@ from collections.abc import Iterable
 from typing import Any
 
 
-def positive_number(argument: str, value: Any) -> float:
-    """Return ``value`` as a float, or raise if it is not a finite number above zero."""
+def positive_number(argument: str, value: Any, *, endless: bool = False) -> float:
+    """Return ``value`` as a float above zero, or raise; infinity passes only if ``endless``."""
     number = real_number(argument, value)
-    if not (math.isfinite(number) and number > 0):
-        raise ValueError(f"{argument} must be a finite number above 0, got {value!r}.")
+    if not (number > 0 and (endless or math.isfinite(number))):
+        finite = "" if endless else "finite "
+        raise ValueError(f"{argument} must be a {finite}number above 0, got {value!r}.")
     return number
 
 

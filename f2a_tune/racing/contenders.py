@@ -38,11 +38,11 @@ class Contenders:
 
     @classmethod
     def of(cls, ledger: Ledger, timeouts: tuple[float, ...] | None) -> Contenders | None:
-        """Read them from a ledger; None while nothing has a score."""
-        estimates = ledger.estimates()
-        rows = estimates.scored[:CONTENDERS]
-        if not len(rows):
+        """Read them from a ledger; None while nothing has a score, or there is one fold only."""
+        if not ledger.n_scored or ledger.n_folds == 1:
             return None
+        estimates = ledger.estimates()
+        rows = estimates.best(CONTENDERS)
         folds = estimates.folds[rows]
         unstarted = ledger.n_folds - folds - ledger.pending[rows].sum(axis=1)
         usable = open_folds(ledger, rows, timeouts)

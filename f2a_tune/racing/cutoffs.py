@@ -58,7 +58,7 @@ class FirstPulls:
         estimates = ledger.estimates()
         seconds = np.where(finished, first, waited)
         quantile = estimates.quantile
-        return cls(seconds[known], finished[known], quantile[known], len(estimates.scored))
+        return cls(seconds[known], finished[known], quantile[known], ledger.n_scored)
 
     @cached_property
     def _law(self) -> DelayLaw:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,14 +40,27 @@ class Estimates:
     """Mean seconds of its finished folds, NaN without one."""
     noise: float
     """Variance of one fold's score around the configuration's mean."""
-    scored: NDArray[np.intp]
-    """Configurations with a score, best first."""
+    n_scored: int
+
+    @cached_property
+    def scored(self) -> NDArray[np.intp]:
+        """Configurations with a score, best first."""
+        # Stable: among equals the one drawn first leads, so ties never make the leader jump.
+        return np.argsort(-self.value, kind="stable")[: self.n_scored]
+
+    def best(self, count: int) -> NDArray[np.intp]:
+        """The first so many of `scored`, without sorting all."""
+        if self.n_scored <= 4 * count:
+            return self.scored[:count]
+        least = -np.partition(-self.value, count - 1)[count - 1]
+        rows = np.flatnonzero(self.value >= least)
+        return rows[np.argsort(-self.value[rows], kind="stable")[:count]]
 
     @property
     def quantile(self) -> Floats:
         """Rank among all scored in (0, 1], equals sharing their mean rank; 0 without a score."""
         result = np.zeros(len(self.value))
-        n = len(self.scored)
+        n = self.n_scored
         if n:
             result[self.scored] = (n + 1 - mean_ranks(self.value[self.scored])) / n
         return result
@@ -54,7 +68,7 @@ class Estimates:
     @property
     def leader(self) -> int | None:
         """The configuration of the best estimate."""
-        return int(self.scored[0]) if len(self.scored) else None
+        return int(self.scored[0]) if self.n_scored else None
 
 
 class Ledger:
@@ -63,10 +77,13 @@ class Ledger:
     Columns are public to the rest of `racing`, which reads them and never writes.
     """
 
-    def __init__(self, n_folds: int) -> None:
+    def __init__(self, n_folds: int, *, paired: bool = True) -> None:
         self.n_folds = n_folds
+        self.paired = paired
+        """Whether the same fold of two configurations is the same data."""
         self.n = 0
         self.n_pulls = 0
+        self.n_scored = 0
         self._scores = np.full((64, n_folds), np.nan)
         self._spent = np.zeros((64, n_folds))
         self._pending = np.zeros((64, n_folds), dtype=bool)
@@ -127,19 +144,23 @@ class Ledger:
         self._estimates = None
 
     def withdraw(self, pull: Pull) -> None:
-        """A fresh pull never ran, because there was no configuration for it."""
-        self._pending[pull.configuration, pull.fold] = False
-        self._failed[pull.configuration] = True
+        """A pull came to nothing; a configuration of which nothing is known is forgotten."""
+        row = pull.configuration
+        self._pending[row, pull.fold] = False
         self.n_pulls -= 1
-        if pull.configuration == self.n - 1:
-            self._failed[pull.configuration] = False
-            self.n -= 1
+        known = self._folds[row] or self._longest[row] > 0 or self._failed[row]
+        if not known and not self._pending[row].any():
+            if row == self.n - 1:
+                self.n -= 1
+            else:
+                self._failed[row] = True
         self._estimates = None
 
     def finish(self, pull: Pull, outcome: Outcome) -> None:
         """A pull has ended; a score that is not a finite number counts as a failure."""
         row, fold = pull.configuration, pull.fold
         self._pending[row, fold] = False
+        self.n_scored -= self._is_scored(row)
         if outcome.kind is Kind.FINISHED and is_score(outcome.value):
             if np.isnan(self._first[row]):
                 self._first[row] = outcome.seconds
@@ -151,6 +172,7 @@ class Ledger:
             self._longest[row] = max(self._longest[row], outcome.seconds)
         else:
             self._failed[row] = True
+        self.n_scored += self._is_scored(row)
         self._estimates = None
 
     def estimates(self) -> Estimates:
@@ -158,6 +180,9 @@ class Ledger:
         if self._estimates is None:
             self._estimates = self._estimate()
         return self._estimates
+
+    def _is_scored(self, row: int) -> bool:
+        return bool(self._folds[row] > 0 and not self._failed[row])
 
     def _sum_up(self, row: int, fold: int) -> None:
         scores = self._scores[row]
@@ -180,14 +205,12 @@ class Ledger:
         raw = np.where(usable, total / at_least_one, -np.inf)
         better = _better_half(raw, usable)
         several = better[folds[better] > 1]  # only these say how folds differ; they are few
-        offsets = _offsets(scores[several])
+        offsets = _offsets(scores[several]) if self.paired else np.zeros(self.n_folds)
         value = np.where(usable, (total - present @ offsets) / at_least_one, -np.inf)
         residuals = scores[several] - offsets - value[several, None]
         noise = _noise(residuals, folds[several], value[better])
         mean_seconds = np.where(folds > 0, self._total_seconds[: self.n] / at_least_one, np.nan)
-        # Stable: among equals the one drawn first leads, so ties never make the leader jump.
-        order = np.argsort(-value, kind="stable")[: int(usable.sum())]
-        return Estimates(value, folds, mean_seconds, noise, order)
+        return Estimates(value, folds, mean_seconds, noise, self.n_scored)
 
     def _grow(self) -> None:
         for name, filler in (

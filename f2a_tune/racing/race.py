@@ -34,13 +34,17 @@ from f2a_tune.racing.rule import RacingRule, Rule, Situation
 POLICIES = ("race", "wait-ucb")
 
 
+# What first pulls say is read again when this share more outcomes are there: always at first, and
+# later so rarely that a decision costs the same however many came before it.
+RELEARN_SHARE = 1 / 64
+
+
 @dataclass(frozen=True)
-class _View:
-    """What the ledger says at one moment; thrown away when it changes."""
+class _Learned:
+    """What first pulls say about waiting."""
 
     first_pulls: FirstPulls
-    learned_cutoff: float
-    contenders: Contenders | None
+    cutoff_seconds: float
 
 
 class Race:
@@ -51,7 +55,8 @@ class Race:
     n_folds
         Fits that make a configuration fully validated.
     budget_seconds
-        What may be spent; ``now`` counts from 0 to this.
+        What may be spent; ``now`` counts from 0 to this. ``math.inf``: nobody knows; then the
+        first configuration is waited for as long as it takes.
     maximize
         Whether larger scores are better.
     policy
@@ -67,6 +72,9 @@ class Race:
         Configurations in the pool of "wait-ucb" or a policy.
     use_cutoffs
         False waits for every fit to the end of the budget.
+    paired
+        Whether fold 2 of one configuration is the same data as fold 2 of another; False for
+        repeated evaluations of something noisy.
 
     Examples
     --------
@@ -92,21 +100,26 @@ class Race:
         pool_size: int = 20,
         seed: int = 0,
         use_cutoffs: bool = True,
+        paired: bool = True,
     ) -> None:
         self.n_folds = positive_integer("n_folds", n_folds)
-        self.budget_seconds = positive_number("budget_seconds", budget_seconds)
+        self.budget_seconds = positive_number("budget_seconds", budget_seconds, endless=True)
         self.n_workers = positive_integer("n_workers", n_workers)
         self.timeouts = None if timeouts is None else rising_numbers("timeouts", timeouts)
         self.exploration = real_number("exploration", exploration)
         if not (math.isfinite(self.exploration) and self.exploration >= 0):
             raise ValueError(f"exploration must be at least 0, got {exploration!r}.")
         self.sign = 1.0 if maximize else -1.0
-        self.ledger = Ledger(self.n_folds)
+        self.ledger = Ledger(self.n_folds, paired=paired)
         self.in_flight: dict[int, Pull] = {}
         self.n_pulls = 0
         self.reservoir_open = True
         self._use_cutoffs = use_cutoffs
-        self._view: _View | None = None
+        self._n_told = self._next_lesson = 0
+        self._learned: _Learned | None = None
+        """None if the lesson is due."""
+        self._contenders: tuple[Contenders | None] | None = None
+        """Of the ledger as it is; None if it has changed."""
         self._rule = self._make_rule(policy, positive_integer("pool_size", pool_size), seed)
 
     def ask(self, now: float, offer: Offer | None = None) -> Pull | None:
@@ -115,41 +128,65 @@ class Race:
         ``offer`` is the configuration that the caller would draw next, with what it expects of
         it. Nothing to do means: out of time, or every configuration is done or in flight.
         """
+        pull = self.choose(now, offer)
+        if pull is not None:
+            pull = replace(pull, number=self.n_pulls)
+            self.start(pull)
+        return pull
+
+    def choose(self, now: float, offer: Offer | None = None) -> Pull | None:
+        """What `ask` would return now, without handing it out."""
         situation = self.situation(now, offer)
         if situation.seconds_left <= 0:
             return None
         pull = self._rule.choose(situation)
-        if pull is None:
-            return None
-        pull = replace(pull, number=self.n_pulls)
-        if not self._use_cutoffs:
+        if pull is not None and not self._use_cutoffs:
             pull = replace(pull, cutoff_seconds=situation.seconds_left)
-        self._start(pull)
         return pull
+
+    def start(self, pull: Pull) -> None:
+        """A pull that was chosen, here or elsewhere, is running under its number."""
+        if pull.number in self.in_flight:
+            raise ValueError(f"pull number {pull.number} is in flight already.")
+        self.n_pulls = max(self.n_pulls, pull.number + 1)
+        self.in_flight[pull.number] = pull
+        self.ledger.start(pull)
+        self._contenders = None
 
     def tell(self, pull: Pull, outcome: Outcome) -> None:
         """What became of a pull."""
         self._land(pull)
+        self._n_told += 1
+        lesson = self._n_told > self._next_lesson
+        if not lesson:
+            self._learn()  # the last lesson is of the time before this outcome
         oriented = outcome
         if outcome.kind is Kind.FINISHED and is_score(outcome.value):
             oriented = replace(outcome, value=self.sign * float(outcome.value))
         self.ledger.finish(pull, oriented)
-        self._view = None
+        self._contenders = None
+        if lesson:
+            self._learned = None
+            self._next_lesson = self._n_told + int(RELEARN_SHARE * self._n_told)
         self._rule.learn(pull, oriented)
+
+    def withdraw(self, pull: Pull) -> None:
+        """A pull came to nothing, as if it had never been asked for."""
+        self._land(pull)
+        self.ledger.withdraw(pull)
+        self._contenders = None
 
     def exhausted(self, pull: Pull | None = None) -> None:
         """There is no fresh configuration left; ``pull`` is the one that asked for it in vain."""
         self.reservoir_open = False
         if pull is not None:
-            self._land(pull)
-            self.ledger.withdraw(pull)
-            self._view = None
+            self.withdraw(pull)
         self._rule.close()
 
     def rebuild(self, history: Iterable[tuple[Pull, Outcome | None]]) -> None:
         """Take in what an earlier race with the same arguments did; None is still in flight."""
         for pull, outcome in history:
-            self._start(pull)
+            self.start(pull)
             if outcome is not None:
                 self.tell(pull, outcome)
 
@@ -187,18 +224,17 @@ class Race:
 
     def situation(self, now: float, offer: Offer | None = None) -> Situation:
         """All that a rule may look at."""
-        if self._view is None:
-            first_pulls = FirstPulls.of(self.ledger)
-            wait = fresh_cutoff(first_pulls, self.budget_seconds, self.timeouts)
-            self._view = _View(first_pulls, wait, Contenders.of(self.ledger, self.timeouts))
-        left, contenders = self.budget_seconds - real_number("now", now), self._view.contenders
+        learned = self._learn()
+        if self._contenders is None:
+            self._contenders = (Contenders.of(self.ledger, self.timeouts),)
+        left, contenders = self.budget_seconds - real_number("now", now), self._contenders[0]
         reserved, kept = None, 0.0
         if contenders is not None:
             reserved, kept = contenders.reserve(left, self.n_workers)
         return Situation(
             ledger=self.ledger,
-            first_pulls=self._view.first_pulls,
-            learned_cutoff=self._view.learned_cutoff,
+            first_pulls=learned.first_pulls,
+            learned_cutoff=learned.cutoff_seconds,
             seconds_left=left,
             reservoir_open=self.reservoir_open,
             timeouts=self.timeouts,
@@ -217,17 +253,20 @@ class Race:
             )
         del self.in_flight[pull.number]
 
-    def _start(self, pull: Pull) -> None:
-        self.n_pulls = max(self.n_pulls, pull.number + 1)
-        self.in_flight[pull.number] = pull
-        self.ledger.start(pull)
-        self._view = None
+    def _learn(self) -> _Learned:
+        if self._learned is None:
+            first_pulls = FirstPulls.of(self.ledger)
+            wait = fresh_cutoff(first_pulls, self.budget_seconds, self.timeouts)
+            self._learned = _Learned(first_pulls, wait)
+        return self._learned
 
     def _make_rule(self, policy: str | Policy, pool_size: int, seed: int) -> Rule:
         if not isinstance(policy, Policy):
             if known_name("policy", policy, POLICIES) == "race":
                 return RacingRule(self.exploration)
             policy = WaitUCB()
+        if math.isinf(self.budget_seconds) and self.timeouts is None:
+            raise ValueError("timeouts must be given with a bandit policy and no budget.")
         if not self._use_cutoffs:
             raise ValueError("use_cutoffs=False needs policy='race': a bandit chooses its waits.")
         return PoolRule(policy, pool_size, self.n_folds, self.budget_seconds, self.timeouts, seed)

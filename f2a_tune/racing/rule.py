@@ -115,7 +115,7 @@ class RacingRule:
         if not situation.reservoir_open or cutoff < SHORTEST_PULL_SECONDS:
             return None
         finish, seconds = _forecast(situation)
-        chance = 1.0 / (len(situation.ledger.estimates().scored) + 1)
+        chance = 1.0 / (situation.ledger.n_scored + 1)
         if situation.offer is not None and situation.offer.chance is not None:
             chance = max(chance, situation.offer.chance)
         pulls = np.array([max(len(situation.first_pulls.seconds), 1)])
@@ -217,7 +217,7 @@ def _again(situation: Situation) -> Candidate | None:
     cutoff = min(wanted, situation.seconds_to_spare)
     if cutoff <= waited:
         return None  # it has been waited for so long in vain
-    chance = pulls.finish_later(waited, cutoff) / (len(ledger.estimates().scored) + 1)
+    chance = pulls.finish_later(waited, cutoff) / (ledger.n_scored + 1)
     reason = f"given up at {waited:.3g} s, nothing fresh is left"
     return Candidate(chance / (cutoff + OVERHEAD_SECONDS), Pull(row, 0, cutoff, reason=reason))
 

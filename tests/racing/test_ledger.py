@@ -2,6 +2,8 @@
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from f2a_tune.outcome import Outcome
 from f2a_tune.racing import Ledger, Pull
@@ -9,13 +11,17 @@ from f2a_tune.racing import Ledger, Pull
 
 def filled(scores, seconds=1.0):
     ledger = Ledger(len(scores[0]))
+    fill(ledger, scores, seconds)
+    return ledger
+
+
+def fill(ledger, scores, seconds=1.0):
     for row, folds in enumerate(scores):
         for fold, score in enumerate(folds):
             if score is not None:
                 pull = Pull(row, fold, 10.0)
                 ledger.start(pull)
                 ledger.finish(pull, Outcome.finished(score, seconds))
-    return ledger
 
 
 def test_means_without_fold_offsets():
@@ -68,3 +74,32 @@ def test_it_grows():
     ledger = filled([[float(row)] for row in range(1000)])
     assert ledger.n == 1000
     assert ledger.estimates().leader == 999
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.integers(0, 20), min_size=1, max_size=60), st.integers(1, 12))
+def test_the_best_are_the_first_of_all(scores, count):
+    estimates = filled([[float(score)] for score in scores]).estimates()
+    assert estimates.best(count).tolist() == estimates.scored[:count].tolist()
+    assert estimates.n_scored == len(scores)
+
+
+def test_a_pull_that_came_to_nothing_leaves_what_is_known():
+    ledger = filled([[1.0, None], [2.0, None]])
+    again, fresh = Pull(0, 1, 9.0), Pull(2, 0, 9.0)
+    for pull in (again, fresh):
+        ledger.start(pull)
+        ledger.withdraw(pull)
+    assert ledger.n == 2
+    assert not ledger.pending.any()
+    assert not ledger.failed.any()
+    assert ledger.estimates().scored.tolist() == [1, 0]
+
+
+def test_evaluations_that_are_not_paired_have_no_offsets():
+    scores = [[0.0, 1.0], [0.5, 1.5], [0.7, 1.8], [0.9, None]]
+    paired, repeated = Ledger(2), Ledger(2, paired=False)
+    for ledger in (paired, repeated):
+        fill(ledger, scores)
+    assert repeated.estimates().value[2] == pytest.approx(1.25)
+    assert paired.estimates().value[2] < 1.25

@@ -72,6 +72,38 @@ def test_rebuilt_from_history_decides_the_same(stop, n_workers, policy):
     assert first.recommend() == again.recommend()
 
 
+@pytest.mark.parametrize("stop", [63, 150, 700])
+def test_a_long_history_decides_the_same(stop):
+    # From some dozens of outcomes on, lessons about waiting are drawn now and then only.
+    seconds, scores = table(n=1000)
+    first, again = race(budget_seconds=1e4), race(budget_seconds=1e4)
+    again.rebuild(play(first, seconds, scores, most_pulls=stop).history)
+    for step in range(20):
+        ours, theirs = first.ask(5000.0 + step), again.ask(5000.0 + step)
+        assert ours == theirs
+        for one, pull in ((first, ours), (again, theirs)):
+            one.tell(pull, Outcome.finished(float(step), 0.1))
+
+
+def test_without_a_budget_the_first_is_waited_for():
+    runner = Race(1, math.inf)
+    pull = runner.ask(0.0)
+    assert pull.cutoff_seconds == math.inf
+    runner.tell(pull, Outcome.finished(1.0, 2.0))
+    assert 2.0 < runner.ask(1e9).cutoff_seconds < math.inf
+
+
+def test_a_chosen_pull_is_not_handed_out_yet():
+    runner = race()
+    assert runner.choose(0.0) == runner.choose(0.0)
+    assert not runner.in_flight
+    pull = runner.ask(0.0)
+    with pytest.raises(ValueError, match="in flight already"):
+        runner.start(pull)
+    runner.withdraw(pull)
+    assert runner.ledger.n == 0
+
+
 def test_slow_is_better_is_not_ruined_by_cutoffs():
     regrets = {True: [], False: []}
     for run in range(120):
@@ -397,6 +429,7 @@ def test_out_of_memory_is_a_failure():
         ({"budget_seconds": "60s"}, TypeError, "budget_seconds"),
         ({"policy": "rase"}, ValueError, "did you mean 'race'"),
         ({"policy": 3}, TypeError, "policy"),
+        ({"policy": "wait-ucb", "budget_seconds": math.inf}, ValueError, "timeouts"),
         ({"timeouts": []}, ValueError, "timeouts"),
         ({"timeouts": [2, 1]}, ValueError, "rise"),
         ({"timeouts": [-1, 1]}, ValueError, "timeouts"),
