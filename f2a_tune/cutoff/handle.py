@@ -5,12 +5,17 @@ from __future__ import annotations
 import pickle
 import signal
 from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
 from multiprocessing.connection import Connection
+from typing import Any
+
+import cloudpickle
 
 from f2a_tune import clock
 from f2a_tune.cutoff.context import Context
 from f2a_tune.cutoff.launcher import Launcher
-from f2a_tune.cutoff.messages import Hello, Prepare, Reply, Task
+from f2a_tune.cutoff.messages import Answer, Hello, Prepare, Question, Reply, Task
 from f2a_tune.cutoff.stamp import Stamp
 from f2a_tune.outcome import ErrorReport, Kind, Outcome
 
@@ -30,6 +35,23 @@ LONGEST_POLL_SECONDS = 3600.0
 
 class NotStartedError(Exception):
     """The worker was gone before it began the call: another one may try."""
+
+
+def nobody(content: Any) -> Any:
+    """The answer of a caller who expects no questions."""
+    raise RuntimeError(f"nobody answers the questions of this call: {content!r}")
+
+
+@dataclass(frozen=True)
+class Call:
+    """A function with its arguments as bytes, the settings of its caller, and its limits."""
+
+    payload: bytes
+    context: Context
+    memory_bytes: int | None
+    cutoff_seconds: float
+    answer: Callable[[Any], Any] = nobody
+    """Answers what the call asks while it runs."""
 
 
 class WorkerHandle:
@@ -58,26 +80,23 @@ class WorkerHandle:
             raise
 
     def perform(
-        self,
-        payload: bytes,
-        context: Context,
-        shared_paths: Mapping[str, str],
-        memory_bytes: int | None,
-        cutoff_seconds: float,
-        if_slow: Callable[[], None],
+        self, call: Call, shared_paths: Mapping[str, str], if_slow: Callable[[], None]
     ) -> Outcome:
         """Run one call to its end or its cutoff; ``if_slow`` is called if that takes a while."""
         self._meet()
-        changed = context if context != self._context else None
-        self._context = context
+        changed = call.context if call.context != self._context else None
+        self._context = call.context
         self._stamp.clear()
         sent = clock.monotonic_seconds()
+        task = Task(call.payload, changed, dict(shared_paths), call.memory_bytes)
         try:
-            self._connection.send(Task(payload, changed, dict(shared_paths), memory_bytes))
-            if self._connection.poll(min(QUICK_SECONDS, cutoff_seconds)):
-                return self._received()
+            self._connection.send(task)
+            if self._connection.poll(min(QUICK_SECONDS, call.cutoff_seconds)):
+                outcome = self._received(call.answer)
+                if outcome is not None:
+                    return outcome
             if_slow()
-            return self._await_end(sent, cutoff_seconds)
+            return self._await_end(sent, call)
         except (EOFError, OSError):
             started = self._stamp.started
             if started is None:
@@ -111,12 +130,17 @@ class WorkerHandle:
             raise NotStartedError("a worker process did not start")
         self._pid = hello.pid
 
-    def _await_end(self, sent: float, cutoff_seconds: float) -> Outcome:
+    def _await_end(self, sent: float, call: Call) -> Outcome:
+        cutoff_seconds = call.cutoff_seconds
         deadline = sent + cutoff_seconds
         while True:
             wait = min(max(deadline - clock.monotonic_seconds(), 0.0), LONGEST_POLL_SECONDS)
             if self._connection.poll(wait):
-                return self._received()
+                outcome = self._received(call.answer)
+                if outcome is not None:
+                    return outcome
+                if clock.monotonic_seconds() < deadline:
+                    continue
             # Nothing by then: the call may have begun later than it was sent, or have ended.
             started, ended = self._stamp.started, self._stamp.ended
             if ended is not None:
@@ -126,7 +150,8 @@ class WorkerHandle:
             else:
                 limit = sent + cutoff_seconds + LOADING_SECONDS
             now = clock.monotonic_seconds()
-            if now >= limit and not self._connection.poll(0):
+            # What has ended may have its result in the line; what has not can only ask on.
+            if now >= limit and not (self._stamp.ended and self._connection.poll(0)):
                 self.kill()
                 if started is not None and ended is not None:
                     return _result_too_slow(ended - started)
@@ -134,8 +159,12 @@ class WorkerHandle:
             # It may begin at any moment, and its cutoff counts from then: look again soon.
             deadline = limit if started is not None else min(limit, now + LOOK_AGAIN_SECONDS)
 
-    def _received(self) -> Outcome:
+    def _received(self, answer: Callable[[Any], Any]) -> Outcome | None:
+        """The outcome, or None if it was a question, which has been answered."""
         reply = self._connection.recv()
+        if isinstance(reply, Question):
+            self._connection.send_bytes(_packed_answer(reply, answer))
+            return None
         body = self._connection.recv_bytes() if reply.has_body else None
         if reply.kind is Kind.OUT_OF_MEMORY:
             self.kill()  # what the call had built is still there, in pieces
@@ -150,6 +179,17 @@ class WorkerHandle:
         if code == -signal.SIGKILL:
             return Outcome.out_of_memory(report, seconds)
         return Outcome.failed(report, seconds)
+
+
+def _packed_answer(question: Question, answer: Callable[[Any], Any]) -> bytes:
+    reply = Answer()
+    try:
+        reply = Answer(answer(question.content))
+        return bytes(cloudpickle.dumps(reply))
+    except Exception as error:
+        with suppress(Exception):
+            return bytes(cloudpickle.dumps(Answer(error=error)))
+        return bytes(cloudpickle.dumps(Answer(error=RuntimeError(f"{type(error)}: {error}"))))
 
 
 def _result_too_slow(seconds: float) -> Outcome:

@@ -1,7 +1,8 @@
 """What parent and worker say to each other over one socket, as small frozen values.
 
 Parent to worker: `Prepare` once (no answer), then `Task`. Worker to parent: `Hello` once, then a
-`Reply` for every task. When a call began and ended is not said but stamped (see `stamp`).
+`Reply` for every task, and before it any number of `Question`s, each of which gets an `Answer`.
+When a call began and ended is not said but stamped (see `stamp`).
 """
 
 from __future__ import annotations
@@ -52,6 +53,21 @@ class Reply:
     error_type: str = ""
     error_message: str = ""
     error_traceback: str = ""
+
+
+@dataclass(frozen=True)
+class Question:
+    """A running call asks its caller."""
+
+    content: Any
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What the caller says, or what it raised."""
+
+    value: Any = None
+    error: Exception | None = None
 
 
 def error_texts(error: BaseException) -> dict[str, Any]:

@@ -15,17 +15,15 @@ import weakref
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import Any, Self
-
-import cloudpickle
 
 from f2a_tune.checks import positive_integer, real_number
 from f2a_tune.cutoff import limits
 from f2a_tune.cutoff.context import Context
-from f2a_tune.cutoff.handle import NotStartedError, WorkerHandle
+from f2a_tune.cutoff.handle import Call, NotStartedError, WorkerHandle
 from f2a_tune.cutoff.launcher import Launcher, WorkerStartError, make_launcher
-from f2a_tune.cutoff.shared import Shared, SharedFolder
+from f2a_tune.cutoff.shared import Shared, SharedFolder, cloud_bytes
 from f2a_tune.cutoff.stamp import Stamp
 from f2a_tune.outcome import ErrorReport, Outcome
 
@@ -39,16 +37,6 @@ LARGEST_REHEARSAL = 30_000
 
 class MemoryLimitWarning(UserWarning):
     """This platform cannot limit the memory of a call."""
-
-
-@dataclass(frozen=True)
-class Call:
-    """A function with its arguments as bytes, the settings of its caller, and its limits."""
-
-    payload: bytes
-    context: Context
-    memory_bytes: int | None
-    cutoff_seconds: float
 
 
 class CutoffPool:
@@ -234,14 +222,9 @@ class _Engine:
     def _attempt(self, call: Call, default_memory: int | None, fresh: bool) -> Outcome:
         worker = self._launch() if fresh else self._take()
         try:
-            outcome = worker.perform(
-                call.payload,
-                call.context,
-                self.folder.paths,
-                default_memory if call.memory_bytes is None else call.memory_bytes,
-                call.cutoff_seconds,
-                if_slow=self._stand_by,
-            )
+            if call.memory_bytes is None:
+                call = replace(call, memory_bytes=default_memory)
+            outcome = worker.perform(call, self.folder.paths, if_slow=self._stand_by)
         except BaseException:  # Ctrl-C: nobody waits for this call any more
             worker.kill()
             raise
@@ -307,14 +290,7 @@ def checked_call(
 def _packed(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> bytes:
     if not callable(function):
         raise TypeError(f"function must be callable, got {function!r}.")
-    try:
-        return bytes(cloudpickle.dumps((function, args, kwargs)))
-    except Exception as error:
-        raise TypeError(
-            f"function={function!r} with its arguments cannot be sent to a worker process "
-            f"({type(error).__name__}: {error}): make what it holds picklable, or open files, "
-            "locks and connections inside the function."
-        ) from error
+    return cloud_bytes(f"function={function!r} with its arguments", (function, args, kwargs))
 
 
 def _checked_cutoff(cutoff: Any) -> float:

@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import cloudpickle
+
 from f2a_tune.cutoff.processes import is_alive, machine_tag, start_stamp
 
 PREFIX = "f2a_tune-"
@@ -25,6 +27,28 @@ class Shared:
     """Stands for a shared object in the arguments of a call; made by `CutoffPool.share`."""
 
     name: str
+
+
+class CloudPickled:
+    """Wraps what plain pickle cannot send, such as functions of a script; unwraps when loaded."""
+
+    def __init__(self, argument: str, value: Any) -> None:
+        self._payload = cloud_bytes(argument, value)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return cloudpickle.loads, (self._payload,)
+
+
+def cloud_bytes(argument: str, value: Any) -> bytes:
+    """The value as bytes for a worker, or an error that names the argument and the fix."""
+    try:
+        return bytes(cloudpickle.dumps(value))
+    except Exception as error:
+        raise TypeError(
+            f"{argument} cannot be sent to a worker process "
+            f"({type(error).__name__}: {error}): make what it holds picklable, or open files, "
+            "locks and connections inside the function."
+        ) from error
 
 
 class SharedFolder:

@@ -16,11 +16,12 @@ from collections.abc import Mapping
 from contextlib import suppress
 from functools import partial
 from multiprocessing.connection import Connection
-from typing import Any
+from typing import Any, cast
 
 import cloudpickle
 
 from f2a_tune import clock
+from f2a_tune.cutoff.dialogue import open_line
 from f2a_tune.cutoff.limits import memory_limit
 from f2a_tune.cutoff.messages import Hello, Prepare, Reply, Task, error_texts
 from f2a_tune.cutoff.shared import Shared, SharedReader
@@ -97,6 +98,7 @@ class Performer:
         started = clock.monotonic_seconds()
         value: Any = None
         failure: BaseException | None = None
+        line = open_line(cast("Connection", self._connection))
         try:
             self._context = task.context or self._context
             self._context.apply()  # each time: the last call may have changed something
@@ -110,6 +112,7 @@ class Performer:
         if os.getpid() != self._pid:  # the call has forked, and this is the child
             os._exit(0)
         ended = clock.monotonic_seconds()
+        line.close()
         self._stamp.mark_ended(ended)
         _settle()
         seconds = ended - started
