@@ -10,18 +10,43 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from f2a_tune.cutoff import CutoffPool, run_with_cutoff
+    from f2a_tune.optuna_plugin import (
+        WaitUCBPruner,
+        WaitUCBSampler,
+        best_configuration,
+        budget_summary,
+        cutoff_of,
+        optimize,
+    )
     from f2a_tune.outcome import Outcome
 
 __version__ = "0.1.0.dev0"
 
 _HOMES = {
     "CutoffPool": "f2a_tune.cutoff",
+    "WaitUCBPruner": "f2a_tune.optuna_plugin",
+    "WaitUCBSampler": "f2a_tune.optuna_plugin",
     "Outcome": "f2a_tune.outcome",
+    "best_configuration": "f2a_tune.optuna_plugin",
+    "budget_summary": "f2a_tune.optuna_plugin",
+    "cutoff_of": "f2a_tune.optuna_plugin",
+    "optimize": "f2a_tune.optuna_plugin",
     "run_with_cutoff": "f2a_tune.cutoff",
 }
 _PACKAGES = ("bandit", "cutoff", "visualization")
 
-__all__ = ["CutoffPool", "Outcome", "__version__", "run_with_cutoff"]
+__all__ = [
+    "CutoffPool",
+    "Outcome",
+    "WaitUCBPruner",
+    "WaitUCBSampler",
+    "__version__",
+    "best_configuration",
+    "budget_summary",
+    "cutoff_of",
+    "optimize",
+    "run_with_cutoff",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -12,6 +12,7 @@ import f2a_tune
 LAYERS = (
     "checks",
     "clock",
+    "_compat",
     "outcome",
     "bandit",
     "racing",

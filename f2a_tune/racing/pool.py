@@ -52,6 +52,8 @@ class PoolRule:
             return None
         policy = copy.deepcopy(self.policy) if situation.in_flight else self.policy
         for pull in situation.in_flight:
+            if pull.configuration not in self._told:
+                continue  # somebody else's, not in the pool
             pair = self._pair(pull)
             policy.observe(pair, 0.0, self.levels[pair.level], finished=False)
         # A stream of its own for every choice, so that a rebuilt race draws the same.
@@ -70,13 +72,19 @@ class PoolRule:
         )
 
     def learn(self, pull: Pull, outcome: Outcome) -> None:
-        """Tell the policy what the pull paid and cost."""
+        """Tell the policy what the pull paid and cost; what is not in the pool does not count."""
+        if pull.configuration not in self._told:
+            return
         self._history.append((pull, outcome))
         self._told[pull.configuration] += 1
-        finished, reward = outcome.kind is not Kind.GAVE_UP, 0.0
-        if outcome.kind is Kind.FINISHED and is_score(outcome.value):
+        pair = self._pair(pull)
+        # Where nobody enforces cutoffs, a pull may finish after its own: too late for the game.
+        in_time = outcome.seconds <= self.levels[pair.level]
+        finished, reward = outcome.kind is not Kind.GAVE_UP and in_time, 0.0
+        if finished and outcome.kind is Kind.FINISHED and is_score(outcome.value):
             reward = self._reward(float(outcome.value))
-        self.policy.observe(self._pair(pull), reward, outcome.seconds, finished=finished)
+        seconds = min(outcome.seconds, self.levels[pair.level])
+        self.policy.observe(pair, reward, seconds, finished=finished)
 
     def close(self) -> None:
         """The pool is what has been drawn: play on with those arms alone."""

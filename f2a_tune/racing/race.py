@@ -176,6 +176,12 @@ class Race:
         self.ledger.withdraw(pull)
         self._contenders = None
 
+    def set_budget(self, budget_seconds: float) -> None:
+        """Go on with another budget, of which ``now`` counts from here on."""
+        if budget_seconds != self.budget_seconds:
+            self.budget_seconds = budget_seconds
+            self._learned = None
+
     def exhausted(self, pull: Pull | None = None) -> None:
         """There is no fresh configuration left; ``pull`` is the one that asked for it in vain."""
         self.reservoir_open = False

@@ -1,0 +1,97 @@
+"""The only module that touches private names of Optuna, scikit-learn and joblib.
+
+Each function says what it stands for; `tests/test_compat.py` has a test of each, so that a new
+release which moves one of them fails there, by name, and not in the middle of a search.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from optuna import Study
+    from optuna.distributions import BaseDistribution
+    from optuna.storages import BaseStorage
+    from optuna.trial import FrozenTrial, Trial
+
+
+def storage_of(study: Study) -> BaseStorage:
+    """The storage of a study; also of Hyperband's bracket, which shows little else."""
+    return study._storage
+
+
+def study_id_of(study: Study) -> int:
+    """The number of a study in its storage."""
+    return int(study._study_id)
+
+
+def trial_id_of(trial: Trial | FrozenTrial) -> int:
+    """The number of a trial in its storage."""
+    return int(trial._trial_id)
+
+
+def all_trials(study: Study) -> list[FrozenTrial]:
+    """All trials by number, whatever bracket they are in; not copies, so not to be changed."""
+    return storage_of(study).get_all_trials(study_id_of(study), deepcopy=False)
+
+
+def open_trials(study: Study) -> list[FrozenTrial]:
+    """The running ones; not copies."""
+    from optuna.trial import TrialState
+
+    states = (TrialState.RUNNING,)
+    return storage_of(study).get_all_trials(study_id_of(study), deepcopy=False, states=states)
+
+
+def contains(distribution: BaseDistribution, value: Any) -> bool:
+    """Whether a value may come from a distribution."""
+    try:
+        return bool(distribution._contains(distribution.to_internal_repr(value)))
+    except (TypeError, ValueError):  # of another kind altogether
+        return False
+
+
+def is_multi_objective(study: Study) -> bool:
+    """Whether a study has several directions; also for Hyperband's bracket."""
+    return bool(study._is_multi_objective())
+
+
+def fixed_params_of(trial: FrozenTrial) -> dict[str, Any]:
+    """What an enqueued trial has been told to use."""
+    return dict(trial.system_attrs.get("fixed_params", {}))
+
+
+@contextmanager
+def optimize_loop(study: Study) -> Iterator[None]:
+    """Make ``study.stop()`` work, and nesting be refused, in the calling thread."""
+    if study._thread_local.in_optimize_loop:
+        raise RuntimeError("Nested invocation of `Study.optimize` method isn't allowed.")
+    study._thread_local.in_optimize_loop = True
+    try:
+        yield
+    finally:
+        study._thread_local.in_optimize_loop = False
+
+
+def forget_stop(study: Study) -> None:
+    """Begin as if nobody had called ``study.stop()``."""
+    study._stop_flag = False
+
+
+def stop_requested(study: Study) -> bool:
+    """Whether somebody has called ``study.stop()``."""
+    return bool(study._stop_flag)
+
+
+def heartbeat(study: Study, trial: Trial) -> Any:
+    """A context in which other workers see that this trial is alive, if the storage can."""
+    from optuna.storages._heartbeat import get_heartbeat_thread
+
+    return get_heartbeat_thread(trial_id_of(trial), storage_of(study))
+
+
+def release_session(study: Study) -> None:
+    """Let go of the calling thread's connection to the storage."""
+    storage_of(study).remove_session()

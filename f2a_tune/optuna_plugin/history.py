@@ -1,0 +1,173 @@
+"""A study as a race: trials flow in, in whatever state they are, and the race knows of all pulls.
+
+The storage is the memory; this is a view of it that can be thrown away. Every trial that has
+finished is one pull with its outcome, whoever ran it; a running trial with a plan is a pull in
+flight until its cutoff and some grace have passed, then it counts as dead. Configurations are told
+apart by the parameters that a trial ended with, not by what it was planned to be.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from optuna.trial import TrialState
+
+from f2a_tune import clock
+from f2a_tune.optuna_plugin.plan import SECONDS, Plan, configuration_key, number_or
+from f2a_tune.outcome import ErrorReport, Outcome
+from f2a_tune.racing import Pull, Race
+
+if TYPE_CHECKING:
+    from optuna.trial import FrozenTrial
+
+# How long after its cutoff a trial may be alive: machines' clocks differ, storages are slow.
+GRACE_SECONDS = 30.0
+
+
+@dataclass(frozen=True)
+class Configuration:
+    """Parameters that have been tried."""
+
+    number: int
+    """Of the first trial that had them."""
+    params: dict[str, Any]
+
+
+class StudyHistory:
+    """Follows one study and keeps a race in step with it."""
+
+    def __init__(self, race: Race, player: str = "", first_free_row: int = 0) -> None:
+        self.race = race
+        self.player = player
+        self.configurations: dict[int, Configuration] = {}
+        """By row of the ledger."""
+        self.has_strangers = False
+        """Whether another player works, or has worked, on the study."""
+        self._first_free_row = first_free_row
+        self._rows: dict[str, int] = {}
+        self._row_of_number: dict[int, int] = {}
+        self._unfinished: set[int] = set()
+        self._next = 0
+
+    def follow(self, trials: Sequence[FrozenTrial], current: int | None = None) -> None:
+        """Take in what has changed; ``current`` is the trial that asks and has no plan yet."""
+        for number in sorted(self._unfinished):
+            self._visit(trials[number], current)
+        for trial in trials[self._next :]:
+            self._visit(trial, current)
+        self._next = len(trials)
+
+    def configuration(self, number: int) -> Configuration | None:
+        """The configuration that this trial was the first to have."""
+        return self.configurations.get(self._row_of_number.get(number, -1))
+
+    def begin(self, number: int, plan: Plan) -> None:
+        """A trial has been given this plan."""
+        row = self._row_of_number.get(-1 if plan.again_of is None else plan.again_of)
+        fresh = row is None
+        if row is None:
+            row = self._fresh_row(plan.arm)
+        fold = self._fold(row, plan.evaluation)
+        self.race.start(Pull(row, fold, plan.cutoff_seconds, fresh, plan.reason, number))
+
+    def _visit(self, trial: FrozenTrial, current: int | None) -> None:
+        if trial.state.is_finished():
+            self._unfinished.discard(trial.number)
+            self._finish(trial)
+            return
+        self._unfinished.add(trial.number)
+        if trial.state is not TrialState.RUNNING or trial.number == current:
+            return
+        plan = Plan.from_attributes(trial.user_attrs)
+        if plan is None or plan.player != self.player:
+            self.has_strangers = True
+        pull = self.race.in_flight.get(trial.number)
+        if plan is not None and pull is None and not is_dead(trial, plan):
+            self.begin(trial.number, plan)
+        elif plan is not None and pull is not None and is_dead(trial, plan):
+            self.race.withdraw(pull)
+
+    def _finish(self, trial: FrozenTrial) -> None:
+        plan = Plan.from_attributes(trial.user_attrs)
+        if plan is not None and plan.player != self.player:
+            self.has_strangers = True
+        key = configuration_key(trial.params)
+        row = self._rows.get(key)
+        pull = self.race.in_flight.get(trial.number)
+        if pull is not None and self._is_other(pull, row):
+            # It was to be another one, or fresh: a fixed parameter, a changed space, a repetition.
+            self.race.withdraw(pull)
+            pull = None
+        if pull is None:
+            row = self._fresh_row(None if plan is None else plan.arm) if row is None else row
+            cutoff = math.inf if plan is None else plan.cutoff_seconds
+            pull = Pull(row, self._fold(row, 0), cutoff, number=trial.number)
+            self.race.start(pull)
+        if pull.configuration not in self.configurations:
+            self._rows[key] = pull.configuration
+            self._row_of_number[trial.number] = pull.configuration
+            self.configurations[pull.configuration] = Configuration(trial.number, trial.params)
+        self.race.tell(pull, outcome_of(trial, plan))
+
+    def _is_other(self, pull: Pull, row: int | None) -> bool:
+        if row is None:
+            return pull.configuration in self.configurations
+        return row != pull.configuration
+
+    def _fresh_row(self, arm: int | None) -> int:
+        taken = self.race.ledger.n
+        if arm is not None and arm not in self.configurations and not self._is_pending(arm):
+            return arm
+        return max(taken, self._first_free_row)
+
+    def _is_pending(self, row: int) -> bool:
+        return row < self.race.ledger.n and bool(self.race.ledger.pending[row].any())
+
+    def _fold(self, row: int, evaluation: int) -> int:
+        """A place in the ledger for one more evaluation; beyond the last the first is renewed."""
+        ledger = self.race.ledger
+        wanted = evaluation % ledger.n_folds
+        if row >= ledger.n:
+            return wanted
+        free = np.isnan(ledger.scores[row]) & ~ledger.pending[row]
+        if free[wanted] or not free.any():
+            return wanted
+        return int(np.flatnonzero(free)[0])
+
+
+def is_dead(trial: FrozenTrial, plan: Plan) -> bool:
+    """Whether a running trial has been running for longer than its worker would have let it."""
+    if trial.datetime_start is None or math.isinf(plan.cutoff_seconds):
+        return False
+    age = (clock.wall_clock() - trial.datetime_start).total_seconds()
+    return age > plan.cutoff_seconds + GRACE_SECONDS
+
+
+def seconds_of(trial: FrozenTrial) -> float:
+    """What a trial took: as measured by us or said by its objective, else by Optuna's clock."""
+    duration = trial.duration
+    default = 0.0 if duration is None else max(duration.total_seconds(), 0.0)
+    return number_or(trial.user_attrs.get(SECONDS), default)
+
+
+def outcome_of(trial: FrozenTrial, plan: Plan | None) -> Outcome:
+    """What became of a finished trial."""
+    seconds = seconds_of(trial)
+    if trial.state is TrialState.COMPLETE:
+        return Outcome.finished(trial.value, seconds)
+    if is_given_up(trial, plan):
+        assert plan is not None
+        return Outcome.gave_up(plan.cutoff_seconds, seconds)
+    # Pruned by something else than its cutoff, it says nothing about how long to wait.
+    return Outcome.failed(ErrorReport(trial.state.name, "no value"), seconds)
+
+
+def is_given_up(trial: FrozenTrial, plan: Plan | None) -> bool:
+    """Whether a finished trial came to its cutoff."""
+    if trial.state is not TrialState.PRUNED or plan is None:
+        return False
+    return seconds_of(trial) >= plan.cutoff_seconds * (1 - 1e-6)

@@ -1,0 +1,261 @@
+"""`WaitUCBSampler`: before a trial runs it gets its configuration, fresh or again, and its cutoff.
+
+In flow trials in whatever state the storage has them; out flow a `Plan` per trial, written to the
+trial, and parameter values: those of the base sampler for a fresh configuration, stored ones for a
+configuration that comes again. Which of the two, and how long to wait, is decided by the race.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+import uuid
+import weakref
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from optuna.samplers import BaseSampler, TPESampler
+from optuna.study import StudyDirection
+
+from f2a_tune import _compat, clock
+from f2a_tune.bandit import Policy
+from f2a_tune.checks import positive_integer
+from f2a_tune.optuna_plugin import running
+from f2a_tune.optuna_plugin.history import Configuration, StudyHistory
+from f2a_tune.optuna_plugin.plan import PLAN, SECONDS, Plan
+from f2a_tune.racing import Race
+from f2a_tune.racing.race import POLICIES
+
+if TYPE_CHECKING:
+    from optuna import Study
+    from optuna.distributions import BaseDistribution
+    from optuna.trial import FrozenTrial, TrialState
+
+POOL_SIZE = 20  # configurations in the pool of a bandit policy
+
+
+class WaitUCBSampler(BaseSampler):
+    """Chooses configurations and cutoffs by what they promise per second.
+
+    One trial is one pull: a fresh configuration from the base sampler, or an earlier one again,
+    when a longer cutoff or another evaluation pays. The cutoff is read by `WaitUCBPruner`,
+    enforced by `f2a_tune.optimize`, and shown by `cutoff_of`; without any of them the sampler only
+    learns from durations. All it knows is read from the study's storage.
+
+    Parameters
+    ----------
+    base_sampler
+        Proposes fresh configurations; default: Optuna's TPE.
+    timeouts
+        The cutoffs to choose from, in seconds, rising; learned if left out.
+    evaluations_per_configuration
+        How often a promising configuration is evaluated, if the objective is noisy.
+    policy
+        "race" (default), "wait-ucb" (the paper's algorithm over a pool of 20), or a policy of
+        `f2a_tune.bandit`.
+    exploration
+        Size of Wait-UCB's confidence radius; 0 is greedy, and measured best.
+    seed
+        Of the default base sampler. A search whose cutoffs come from a real clock is not
+        reproducible, and workers that meet in one storage draw from streams of their own.
+
+    Examples
+    --------
+    >>> import optuna
+    >>> optuna.logging.set_verbosity(optuna.logging.WARNING)
+    >>> study = optuna.create_study(sampler=WaitUCBSampler(seed=0))
+    >>> study.optimize(lambda trial: trial.suggest_float("x", -1, 1) ** 2, n_trials=20)
+    >>> len(study.trials)
+    20
+    """
+
+    def __init__(
+        self,
+        *,
+        base_sampler: BaseSampler | None = None,
+        timeouts: Iterable[float] | None = None,
+        evaluations_per_configuration: int = 1,
+        policy: str | Policy = "race",
+        exploration: float = 0.0,
+        seed: int | None = None,
+    ) -> None:
+        if base_sampler is not None and not isinstance(base_sampler, BaseSampler):
+            raise TypeError(
+                f"base_sampler must be an Optuna sampler or None, got {base_sampler!r}: "
+                "give an instance, such as optuna.samplers.RandomSampler()."
+            )
+        self.base_sampler = base_sampler or TPESampler(seed=seed)
+        self._n_evaluations = positive_integer(
+            "evaluations_per_configuration", evaluations_per_configuration
+        )
+        self._timeouts = None if timeouts is None else _as_tuple(timeouts)
+        self._policy, self._exploration = policy, exploration
+        self._reseeded = False
+        self._race(maximize=True)  # checks the arguments
+        self._forget()
+
+    def __getstate__(self) -> dict[str, Any]:
+        kept = dict(vars(self))
+        for name in ("_lock", "_histories", "_player", "_reseeded"):
+            del kept[name]
+        return kept
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        self._forget()
+
+    def reseed_rng(self) -> None:
+        """Give the base sampler another stream of random numbers."""
+        self.base_sampler.reseed_rng()
+
+    def before_trial(self, study: Study, trial: FrozenTrial) -> None:
+        """Decide what this trial is to do, and write it to the trial."""
+        plan = None
+        if not _compat.is_multi_objective(study):
+            plan = Plan.from_attributes(trial.user_attrs)
+            if plan is None:
+                plan = self._decide(study, trial)
+                storage = _compat.storage_of(study)
+                storage.set_trial_user_attr(_compat.trial_id_of(trial), PLAN, plan.to_attribute())
+            if running.find(study, trial) is None:
+                running.begin(study, trial, plan)
+        if plan is None or plan.again_of is None:
+            self.base_sampler.before_trial(study, trial)
+
+    def infer_relative_search_space(
+        self, study: Study, trial: FrozenTrial
+    ) -> dict[str, BaseDistribution]:
+        """That of the base sampler; nothing for a configuration that comes again."""
+        self._raise_error_if_multi_objective(study)
+        if self._configuration_again(study, trial) is not None:
+            return {}
+        return self.base_sampler.infer_relative_search_space(study, trial)
+
+    def sample_relative(
+        self, study: Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
+    ) -> dict[str, Any]:
+        """What the base sampler proposes; nothing for a configuration that comes again."""
+        self._raise_error_if_multi_objective(study)
+        if self._configuration_again(study, trial) is not None:
+            return {}
+        return self.base_sampler.sample_relative(study, trial, search_space)
+
+    def sample_independent(
+        self,
+        study: Study,
+        trial: FrozenTrial,
+        param_name: str,
+        param_distribution: BaseDistribution,
+    ) -> Any:
+        """The stored value of a configuration that comes again, else the base sampler's."""
+        self._raise_error_if_multi_objective(study)
+        configuration = self._configuration_again(study, trial)
+        if configuration is not None and param_name in configuration.params:
+            value = configuration.params[param_name]
+            # The objective may have changed its ranges, or gone into another branch.
+            if _compat.contains(param_distribution, value):
+                return value
+        return self.base_sampler.sample_independent(study, trial, param_name, param_distribution)
+
+    def after_trial(
+        self,
+        study: Study,
+        trial: FrozenTrial,
+        state: TrialState,
+        values: Sequence[float] | None,
+    ) -> None:
+        """Write down what the trial took, unless that is known already."""
+        known = running.end(study, trial)
+        if known is not None and SECONDS not in trial.user_attrs:
+            seconds = clock.monotonic_seconds() - known.started
+            storage = _compat.storage_of(study)
+            storage.set_trial_user_attr(_compat.trial_id_of(trial), SECONDS, seconds)
+        self.base_sampler.after_trial(study, trial, state, values)
+
+    def _decide(self, study: Study, trial: FrozenTrial) -> Plan:
+        run = running.current_run()
+        with self._lock:
+            history = self._history(study)
+            history.follow(_compat.all_trials(study), current=trial.number)
+            if history.has_strangers and not self._reseeded:
+                # Another worker may draw from the same seed, and would get the same.
+                self._reseeded = True
+                self.base_sampler.reseed_rng()
+            plan = self._choose(history, run, fixed=bool(_compat.fixed_params_of(trial)))
+            history.begin(trial.number, plan)
+        return plan
+
+    def _choose(self, history: StudyHistory, run: running.Run | None, fixed: bool) -> Plan:
+        race, now = history.race, 0.0
+        if run is not None:
+            now = run.budget.spent_seconds
+        race.set_budget(math.inf if run is None else run.budget.total_seconds)
+        pull = race.choose(now)
+        again = None if pull is None else history.configurations.get(pull.configuration)
+        if pull is None or (fixed and again is not None):
+            # Nothing is worth it any more, but the trial is there; or it knows what to run.
+            cutoff, reason = race.fresh_cutoff(now), "enqueued" if fixed else "out of time"
+            again, arm, evaluation = None, None, 0
+        else:
+            cutoff, reason, evaluation = pull.cutoff_seconds, pull.reason, pull.fold
+            arm = pull.configuration if again is None and self._pooled else None
+        return Plan(
+            cutoff_seconds=cutoff,
+            reason=reason,
+            again_of=None if again is None else again.number,
+            evaluation=evaluation,
+            evaluations=self._n_evaluations,
+            arm=arm,
+            player=self._player,
+            run="" if run is None else run.name,
+            hard=run is not None,
+        )
+
+    def _configuration_again(self, study: Study, trial: FrozenTrial) -> Configuration | None:
+        known = running.find(study, trial)
+        plan = Plan.from_attributes(trial.user_attrs) if known is None else known.plan
+        if plan is None or plan.again_of is None:
+            return None
+        with self._lock:
+            return self._history(study).configuration(plan.again_of)
+
+    def _history(self, study: Study) -> StudyHistory:
+        """The view of this study; made again if the study or its direction is another."""
+        storage, study_id = _compat.storage_of(study), _compat.study_id_of(study)
+        histories = self._histories.setdefault(storage, {})
+        if study_id not in histories:
+            race = self._race(maximize=study.direction is StudyDirection.MAXIMIZE)
+            free_row = POOL_SIZE if self._pooled else 0
+            histories[study_id] = StudyHistory(race, self._player, free_row)
+        return histories[study_id]
+
+    @property
+    def _pooled(self) -> bool:
+        return self._policy != POLICIES[0]
+
+    def _race(self, *, maximize: bool) -> Race:
+        return Race(
+            self._n_evaluations,
+            math.inf,
+            maximize=maximize,
+            policy=self._policy,
+            timeouts=self._timeouts,
+            exploration=self._exploration,
+            pool_size=POOL_SIZE,
+            paired=False,
+        )
+
+    def _forget(self) -> None:
+        """Begin without any memory but the storage."""
+        self._lock = threading.RLock()
+        self._histories: weakref.WeakKeyDictionary[Any, dict[int, StudyHistory]] = (
+            weakref.WeakKeyDictionary()
+        )
+        self._player = uuid.uuid4().hex[:12]
+        self._reseeded = False
+
+
+def _as_tuple(timeouts: Any) -> Any:
+    """A generator can be read once only; what is no sequence is refused by the race."""
+    sequence = isinstance(timeouts, Iterable) and not isinstance(timeouts, (str, bytes))
+    return tuple(timeouts) if sequence else timeouts
