@@ -16,6 +16,7 @@ if TYPE_CHECKING:
         best_configuration,
         budget_summary,
         cutoff_of,
+        evaluation_of,
         optimize,
     )
     from f2a_tune.outcome import Outcome
@@ -30,6 +31,7 @@ _HOMES = {
     "best_configuration": "f2a_tune.optuna_plugin",
     "budget_summary": "f2a_tune.optuna_plugin",
     "cutoff_of": "f2a_tune.optuna_plugin",
+    "evaluation_of": "f2a_tune.optuna_plugin",
     "optimize": "f2a_tune.optuna_plugin",
     "run_with_cutoff": "f2a_tune.cutoff",
 }
@@ -44,6 +46,7 @@ __all__ = [
     "best_configuration",
     "budget_summary",
     "cutoff_of",
+    "evaluation_of",
     "optimize",
     "run_with_cutoff",
 ]

@@ -62,13 +62,13 @@ class Budget:
         self, total_seconds: float = math.inf, clock: Callable[[], float] = monotonic_seconds
     ) -> None:
         self.total_seconds = total_seconds
-        self._clock = clock
+        self.clock = clock
         self._start = clock()
 
     @property
     def spent_seconds(self) -> float:
         """Since it was made."""
-        return self._clock() - self._start
+        return self.clock() - self._start
 
     @property
     def remaining_seconds(self) -> float:

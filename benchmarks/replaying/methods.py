@@ -15,6 +15,7 @@ from replaying.halving import Halving
 from replaying.problem import Problem
 from replaying.racers import RaceMethod
 from replaying.ruled import Ruled
+from replaying.sampler import FoldSampler, SamplerSearch
 from replaying.smac_peer import SmacSearch
 from replaying.whole import OptunaSearch, RandomSearch
 
@@ -48,6 +49,9 @@ ABLATIONS: dict[str, Callable[[Problem], Method]] = {
     "race-no-ranks": Unranked,
     "race-tpe": with_tpe,
     "race-random": partial(RaceMethod, model=False),
+    # Our sampler in a real study, over TPE.
+    "sampler": SamplerSearch,
+    "sampler-folds": FoldSampler,
 }
 METHODS = tuple(MAKERS)
 

@@ -14,6 +14,7 @@ from f2a_tune.optuna_plugin.summary import (
     best_configuration,
     budget_summary,
     cutoff_of,
+    evaluation_of,
 )
 
 __all__ = [
@@ -24,5 +25,6 @@ __all__ = [
     "best_configuration",
     "budget_summary",
     "cutoff_of",
+    "evaluation_of",
     "optimize",
 ]

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from optuna.distributions import BaseDistribution
     from optuna.trial import FrozenTrial, TrialState
 
+# Wall clock and monotonic clock agree about a duration if they differ by no more than this.
+CLOCKS_AGREE_SECONDS, CLOCKS_AGREE_SHARE = 0.02, 0.01
 POOL_SIZE = 20  # configurations in the pool of a bandit policy
 
 
@@ -164,10 +166,10 @@ class WaitUCBSampler(BaseSampler):
         state: TrialState,
         values: Sequence[float] | None,
     ) -> None:
-        """Write down what the trial took, unless that is known already."""
+        """Write down what the trial took, unless Optuna's own clock says the same."""
         known = running.end(study, trial)
-        if known is not None and SECONDS not in trial.user_attrs:
-            seconds = clock.monotonic_seconds() - known.started
+        seconds = 0.0 if known is None else clock.monotonic_seconds() - known.started
+        if known is not None and _is_news(trial, seconds):
             storage = _compat.storage_of(study)
             storage.set_trial_user_attr(_compat.trial_id_of(trial), SECONDS, seconds)
         self.base_sampler.after_trial(study, trial, state, values)
@@ -242,7 +244,6 @@ class WaitUCBSampler(BaseSampler):
             timeouts=self._timeouts,
             exploration=self._exploration,
             pool_size=POOL_SIZE,
-            paired=False,
         )
 
     def _forget(self) -> None:
@@ -253,6 +254,16 @@ class WaitUCBSampler(BaseSampler):
         )
         self._player = uuid.uuid4().hex[:12]
         self._reseeded = False
+
+
+def _is_news(trial: FrozenTrial, seconds: float) -> bool:
+    """Whether the seconds cannot be read from the trial's own times; every write costs."""
+    if SECONDS in trial.user_attrs:
+        return False
+    if trial.datetime_start is None:
+        return True
+    by_wall_clock = (clock.wall_clock() - trial.datetime_start).total_seconds()
+    return abs(by_wall_clock - seconds) > CLOCKS_AGREE_SECONDS + CLOCKS_AGREE_SHARE * seconds
 
 
 def _as_tuple(timeouts: Any) -> Any:

@@ -71,12 +71,26 @@ def cutoff_of(trial: BaseTrial) -> float:
 
     Works in an objective, on finished trials, and on fixed ones (which have no limit).
     """
+    plan = _plan_of(trial)
+    return math.inf if plan is None else plan.cutoff_seconds
+
+
+def evaluation_of(trial: BaseTrial) -> int:
+    """The how-manieth evaluation of its configuration this trial is: 0, 1, 2 and so on.
+
+    An objective may take it as the fold to validate on, or as the seed: then configurations are
+    compared on the same data, and a weak one is given up after its first fold.
+    """
+    plan = _plan_of(trial)
+    return 0 if plan is None else plan.evaluation
+
+
+def _plan_of(trial: BaseTrial) -> Plan | None:
     attributes = trial.user_attrs
     if PLAN not in attributes and hasattr(trial, "storage"):
         # A live trial shows the attributes of before it was planned.
         attributes = trial.storage.get_trial_user_attrs(_compat.trial_id_of(cast("Trial", trial)))
-    plan = Plan.from_attributes(attributes)
-    return math.inf if plan is None else plan.cutoff_seconds
+    return Plan.from_attributes(attributes)
 
 
 def best_configuration(study: Study) -> BestConfiguration:

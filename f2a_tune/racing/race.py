@@ -36,7 +36,7 @@ POLICIES = ("race", "wait-ucb")
 
 # What first pulls say is read again when this share more outcomes are there: always at first, and
 # later so rarely that a decision costs the same however many came before it.
-RELEARN_SHARE = 1 / 64
+RELEARN_SHARE = 1 / 32
 
 
 @dataclass(frozen=True)
