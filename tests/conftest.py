@@ -1,8 +1,68 @@
 import os
+import uuid
 
+import pytest
 from hypothesis import settings
+
+from tests.postgres import PostgresServer, program_folder
 
 # Continuous integration tries the same examples every time; on a desk new ones are tried.
 settings.register_profile("ci", derandomize=True)
 if os.environ.get("CI"):
     settings.load_profile("ci")
+
+
+@pytest.fixture(scope="session")
+def postgres():
+    """A server of our own; in continuous integration there must be one to start."""
+    if program_folder() is None and not os.environ.get("CI"):
+        pytest.skip("no PostgreSQL server is installed here")
+    pytest.importorskip("psycopg")
+    server = PostgresServer()
+    yield server
+    server.close()
+
+
+STORAGES = ("memory", "sqlite", "journal", "postgres")
+
+
+@pytest.fixture(params=STORAGES)
+def storage(request, tmp_path):
+    """Every kind of storage, empty, as a function that opens it: as another process would."""
+    return opener(request.param, request, tmp_path)
+
+
+@pytest.fixture(params=STORAGES[1:])
+def lasting_storage(request, tmp_path):
+    """The kinds that outlive a process."""
+    return opener(request.param, request, tmp_path)
+
+
+def opener(kind, request, tmp_path):
+    import optuna
+    from optuna.storages.journal import JournalFileBackend
+
+    if kind == "memory":
+        kept = optuna.storages.InMemoryStorage()
+        return lambda: kept
+    if kind == "sqlite":
+        return lambda: optuna.storages.get_storage(f"sqlite:///{tmp_path}/study.db")
+    if kind == "journal":
+        path = str(tmp_path / "study.journal")
+        return lambda: optuna.storages.JournalStorage(JournalFileBackend(path))
+    url = request.getfixturevalue("postgres").url
+    return lambda: optuna.storages.get_storage(url)
+
+
+@pytest.fixture
+def study_name():
+    """A server is shared by all tests: names must not meet."""
+    return f"study-{uuid.uuid4().hex[:8]}"
+
+
+@pytest.fixture(autouse=True)
+def quiet_optuna():
+    import sys
+
+    if "optuna" in sys.modules:
+        sys.modules["optuna"].logging.set_verbosity(30)

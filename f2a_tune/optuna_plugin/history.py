@@ -17,8 +17,8 @@ import numpy as np
 from optuna.trial import TrialState
 
 from f2a_tune import clock
-from f2a_tune.optuna_plugin.plan import SECONDS, Plan, configuration_key, number_or
-from f2a_tune.outcome import ErrorReport, Outcome
+from f2a_tune.optuna_plugin.plan import OUTCOME, SECONDS, Plan, configuration_key, number_or
+from f2a_tune.outcome import ErrorReport, Kind, Outcome
 from f2a_tune.racing import Pull, Race
 
 if TYPE_CHECKING:
@@ -167,7 +167,9 @@ def outcome_of(trial: FrozenTrial, plan: Plan | None) -> Outcome:
 
 
 def is_given_up(trial: FrozenTrial, plan: Plan | None) -> bool:
-    """Whether a finished trial came to its cutoff."""
+    """Whether a finished trial came to its cutoff, or was ended with the budget."""
     if trial.state is not TrialState.PRUNED or plan is None:
         return False
-    return seconds_of(trial) >= plan.cutoff_seconds * (1 - 1e-6)
+    # The end of the budget may have come first: then it is written down that it was given up.
+    killed = trial.user_attrs.get(OUTCOME) == Kind.GAVE_UP.value
+    return killed or seconds_of(trial) >= plan.cutoff_seconds * (1 - 1e-6)

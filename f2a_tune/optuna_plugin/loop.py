@@ -46,6 +46,8 @@ Callback = Callable[["Study", "FrozenTrial"], None]
 SHORTEST_TRIAL_SECONDS = 0.02
 # What ending a trial takes: killing, telling, callbacks. The last cutoff leaves time for it.
 CLOSING_SECONDS = 0.05
+# How long players may take to close their trials when all is being ended.
+CLOSING_PATIENCE_SECONDS = 10.0
 # How often to look for trials of workers that are gone.
 BURIAL_SECONDS = 10.0
 # An error text beyond this is cut: some storages take 2,000 characters.
@@ -125,6 +127,13 @@ def optimize(
         player = _Player(table, tuple(callbacks), caught, progress)
         try:
             _play(player, n_players)
+        except (
+            BaseException
+        ):  # Ctrl-C while the players are in threads: let them close their trials
+            player.end()
+            pool.close()
+            player.wait_until_idle()
+            raise
         finally:
             progress.close()
             _record_run(study, run, n_players)
@@ -175,6 +184,8 @@ class _Player:
         self._counter, self._lock = itertools.count(), threading.Lock()
         self._ended = False
         self._next_burial = -math.inf
+        self._idle = threading.Condition()
+        self._n_busy = 0
 
     def play(self) -> None:
         """Run one trial after another."""
@@ -185,14 +196,29 @@ class _Player:
 
     def play_in_thread(self) -> BaseException | None:
         """The same in a thread of its own; what went wrong ends the other players too."""
+        with self._idle:
+            self._n_busy += 1
         try:
             with _compat.optimize_loop(self._table.study):
                 self._table.study.sampler.reseed_rng()
                 self.play()
         except BaseException as error:
-            self._ended = True
+            self.end()
             return error
+        finally:
+            with self._idle:
+                self._n_busy -= 1
+                self._idle.notify_all()
         return None
+
+    def end(self) -> None:
+        """Begin no more trials."""
+        self._ended = True
+
+    def wait_until_idle(self) -> None:
+        """Until all threads have told what became of their trials."""
+        with self._idle:
+            self._idle.wait_for(lambda: self._n_busy == 0, timeout=CLOSING_PATIENCE_SECONDS)
 
     def _may_go_on(self) -> bool:
         remaining = self._table.run.budget.remaining_seconds

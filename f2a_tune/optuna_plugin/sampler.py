@@ -117,8 +117,11 @@ class WaitUCBSampler(BaseSampler):
             plan = Plan.from_attributes(trial.user_attrs)
             if plan is None:
                 plan = self._decide(study, trial)
+                content = plan.to_attribute()
                 storage = _compat.storage_of(study)
-                storage.set_trial_user_attr(_compat.trial_id_of(trial), PLAN, plan.to_attribute())
+                storage.set_trial_user_attr(_compat.trial_id_of(trial), PLAN, content)
+                # The live trial shows this snapshot to the objective.
+                trial.user_attrs = {**trial.user_attrs, PLAN: content}
             if running.find(study, trial) is None:
                 running.begin(study, trial, plan)
         if plan is None or plan.again_of is None:

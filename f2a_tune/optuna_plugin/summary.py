@@ -5,19 +5,19 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from optuna.study import StudyDirection
 from optuna.trial import TrialState
 
 from f2a_tune import _compat
 from f2a_tune.optuna_plugin.history import StudyHistory, is_given_up, seconds_of
-from f2a_tune.optuna_plugin.plan import PLAN, Plan, configuration_key, number_or
+from f2a_tune.optuna_plugin.plan import Plan, configuration_key, number_or
 from f2a_tune.racing import Race
 
 if TYPE_CHECKING:
     from optuna import Study
-    from optuna.trial import BaseTrial, FrozenTrial, Trial
+    from optuna.trial import BaseTrial, FrozenTrial
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ def cutoff_of(trial: BaseTrial) -> float:
 
     Works in an objective, on finished trials, and on fixed ones (which have no limit).
     """
-    plan = _plan_of(trial)
+    plan = Plan.from_attributes(trial.user_attrs)
     return math.inf if plan is None else plan.cutoff_seconds
 
 
@@ -81,16 +81,8 @@ def evaluation_of(trial: BaseTrial) -> int:
     An objective may take it as the fold to validate on, or as the seed: then configurations are
     compared on the same data, and a weak one is given up after its first fold.
     """
-    plan = _plan_of(trial)
+    plan = Plan.from_attributes(trial.user_attrs)
     return 0 if plan is None else plan.evaluation
-
-
-def _plan_of(trial: BaseTrial) -> Plan | None:
-    attributes = trial.user_attrs
-    if PLAN not in attributes and hasattr(trial, "storage"):
-        # A live trial shows the attributes of before it was planned.
-        attributes = trial.storage.get_trial_user_attrs(_compat.trial_id_of(cast("Trial", trial)))
-    return Plan.from_attributes(attributes)
 
 
 def best_configuration(study: Study) -> BestConfiguration:

@@ -1,0 +1,96 @@
+"""Each private name that `_compat` stands for: a release that moves one fails here, by name."""
+
+import threading
+
+import optuna
+import pytest
+from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
+from optuna.trial import TrialState
+
+from f2a_tune import _compat
+
+
+@pytest.fixture
+def study():
+    return optuna.create_study()
+
+
+def test_storage_and_numbers(study):
+    trial = study.ask()
+    storage = _compat.storage_of(study)
+    assert storage.get_study_name_from_id(_compat.study_id_of(study)) == study.study_name
+    assert storage.get_trial(_compat.trial_id_of(trial)).number == trial.number
+    frozen = storage.get_trial(_compat.trial_id_of(trial))
+    assert _compat.trial_id_of(frozen) == _compat.trial_id_of(trial)
+
+
+def test_trials(study):
+    study.ask()
+    study.tell(study.ask(), 1.0)
+    assert [trial.number for trial in _compat.all_trials(study)] == [0, 1]
+    assert [trial.number for trial in _compat.open_trials(study)] == [0]
+
+
+@pytest.mark.parametrize(
+    ("distribution", "inside", "outside"),
+    [
+        (FloatDistribution(0, 1), 0.5, 1.5),
+        (FloatDistribution(0, 1), 1, "a"),
+        (IntDistribution(1, 9, step=2), 3, 4),
+        (CategoricalDistribution(["a", None, 1.5]), None, "b"),
+    ],
+)
+def test_contains(distribution, inside, outside):
+    assert _compat.contains(distribution, inside)
+    assert not _compat.contains(distribution, outside)
+
+
+def test_multi_objective(study):
+    assert not _compat.is_multi_objective(study)
+    assert _compat.is_multi_objective(optuna.create_study(directions=["minimize"] * 2))
+
+
+def test_fixed_params(study):
+    study.enqueue_trial({"x": 3})
+    storage = _compat.storage_of(study)
+    frozen = storage.get_trial(_compat.trial_id_of(study.ask()))
+    assert _compat.fixed_params_of(frozen) == {"x": 3}
+    frozen = storage.get_trial(_compat.trial_id_of(study.ask()))
+    assert _compat.fixed_params_of(frozen) == {}
+
+
+def test_stop_works_inside_a_loop_only(study):
+    with pytest.raises(RuntimeError):
+        study.stop()
+    with _compat.optimize_loop(study):
+        study.stop()
+        assert _compat.stop_requested(study)
+        with pytest.raises(RuntimeError, match="Nested"):
+            study.optimize(lambda trial: 1.0, n_trials=1)
+        with pytest.raises(RuntimeError, match="Nested"), _compat.optimize_loop(study):
+            pass
+    _compat.forget_stop(study)
+    assert not _compat.stop_requested(study)
+    study.optimize(lambda trial: 1.0, n_trials=1)
+
+
+@pytest.mark.filterwarnings("ignore::optuna.exceptions.ExperimentalWarning")
+def test_heartbeat(tmp_path):
+    storage = optuna.storages.RDBStorage(f"sqlite:///{tmp_path}/study.db", heartbeat_interval=1)
+    study = optuna.create_study(storage=storage)
+    before = threading.active_count()
+    with _compat.optimize_loop(study):
+        trial = study.ask()
+        with _compat.heartbeat(study, trial):
+            assert threading.active_count() == before + 1
+    memory = optuna.create_study()
+    with _compat.heartbeat(memory, memory.ask()):
+        assert threading.active_count() == before
+    study.tell(trial, state=TrialState.FAIL)
+
+
+def test_release_session(tmp_path):
+    study = optuna.create_study(storage=f"sqlite:///{tmp_path}/study.db")
+    _compat.release_session(study)
+    study.tell(study.ask(), 1.0)
+    _compat.release_session(optuna.create_study())
