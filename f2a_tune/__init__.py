@@ -20,6 +20,7 @@ if TYPE_CHECKING:
         optimize,
     )
     from f2a_tune.outcome import Outcome
+    from f2a_tune.sklearn_plugin import cross_val_score
 
 __version__ = "0.1.0.dev0"
 
@@ -30,12 +31,13 @@ _HOMES = {
     "Outcome": "f2a_tune.outcome",
     "best_configuration": "f2a_tune.optuna_plugin",
     "budget_summary": "f2a_tune.optuna_plugin",
+    "cross_val_score": "f2a_tune.sklearn_plugin",
     "cutoff_of": "f2a_tune.optuna_plugin",
     "evaluation_of": "f2a_tune.optuna_plugin",
     "optimize": "f2a_tune.optuna_plugin",
     "run_with_cutoff": "f2a_tune.cutoff",
 }
-_PACKAGES = ("bandit", "cutoff", "visualization")
+_PACKAGES = ("bandit", "cutoff", "logging", "visualization")
 
 __all__ = [
     "CutoffPool",
@@ -45,6 +47,7 @@ __all__ = [
     "__version__",
     "best_configuration",
     "budget_summary",
+    "cross_val_score",
     "cutoff_of",
     "evaluation_of",
     "optimize",

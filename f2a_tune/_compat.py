@@ -95,3 +95,38 @@ def heartbeat(study: Study, trial: Trial) -> Any:
 def release_session(study: Study) -> None:
     """Let go of the calling thread's connection to the storage."""
     storage_of(study).remove_session()
+
+
+def fit_and_score(
+    estimator: Any,
+    X: Any,
+    y: Any,
+    *,
+    scorer: Any,
+    train: Any,
+    test: Any,
+    parameters: dict[str, Any] | None,
+    fit_params: dict[str, Any],
+    score_params: dict[str, Any],
+    return_train_score: bool = False,
+) -> dict[str, Any]:
+    """One fold as scikit-learn's own searches do it: slicing, fitting, scoring; errors raise."""
+    from sklearn.model_selection._validation import _fit_and_score
+
+    found: dict[str, Any] = _fit_and_score(
+        estimator,
+        X,
+        y,
+        scorer=scorer,
+        train=train,
+        test=test,
+        verbose=0,
+        parameters=parameters,
+        fit_params=fit_params,
+        score_params=score_params,
+        return_train_score=return_train_score,
+        return_times=True,
+        return_n_test_samples=True,
+        error_score="raise",
+    )
+    return found

@@ -1,9 +1,11 @@
 import os
+import sys
 import uuid
 
 import pytest
 from hypothesis import settings
 
+import f2a_tune
 from tests.postgres import PostgresServer, program_folder
 
 # Continuous integration tries the same examples every time; on a desk new ones are tried.
@@ -61,8 +63,7 @@ def study_name():
 
 
 @pytest.fixture(autouse=True)
-def quiet_optuna():
-    import sys
-
+def quiet():
+    f2a_tune.logging.set_verbosity(f2a_tune.logging.WARNING)
     if "optuna" in sys.modules:
-        sys.modules["optuna"].logging.set_verbosity(30)
+        sys.modules["optuna"].logging.set_verbosity(f2a_tune.logging.WARNING)

@@ -94,3 +94,29 @@ def test_release_session(tmp_path):
     _compat.release_session(study)
     study.tell(study.ask(), 1.0)
     _compat.release_session(optuna.create_study())
+
+
+def test_fit_and_score():
+    import numpy as np
+    from sklearn.dummy import DummyClassifier
+    from sklearn.metrics import check_scoring
+
+    X, y = np.zeros((10, 1)), np.array([0, 1] * 5)
+    estimator = DummyClassifier()
+    options = {
+        "scorer": check_scoring(estimator),
+        "train": np.arange(8),
+        "test": np.arange(8, 10),
+        "fit_params": {"sample_weight": np.ones(10)},
+        "score_params": {},
+    }
+    found = _compat.fit_and_score(estimator, X, y, parameters={"strategy": "prior"}, **options)
+    assert found["test_scores"] == 0.5
+    assert found["n_test_samples"] == 2
+    assert found["fit_time"] >= 0
+    found = _compat.fit_and_score(
+        estimator, X, y, parameters=None, return_train_score=True, **options
+    )
+    assert found["train_scores"] == 0.5
+    with pytest.raises(ValueError, match="strategy"):
+        _compat.fit_and_score(estimator, X, y, parameters={"strategy": "none"}, **options)

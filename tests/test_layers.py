@@ -11,6 +11,7 @@ import f2a_tune
 
 LAYERS = (
     "checks",
+    "logging",
     "clock",
     "_compat",
     "outcome",

@@ -11,7 +11,7 @@ def test_every_public_name_is_there(name):
     assert name in dir(f2a_tune)
 
 
-@pytest.mark.parametrize("name", ["bandit", "cutoff", "visualization"])
+@pytest.mark.parametrize("name", ["bandit", "cutoff", "logging", "visualization"])
 def test_packages_are_imported_when_used(name):
     assert getattr(f2a_tune, name) is importlib.import_module(f"f2a_tune.{name}")
 

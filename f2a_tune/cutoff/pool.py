@@ -143,6 +143,10 @@ class CutoffPool:
             raise TypeError(f"name must be a text that is not empty, got {name!r}.")
         return self._started().folder.write(name, value)
 
+    def forget(self, shared: Shared) -> None:
+        """Delete a shared object before the pool goes; no call may use it any more."""
+        self._started().folder.forget(shared.name)
+
     def start(self) -> Self:
         """Start the first workers now rather than at the first call."""
         self._started()

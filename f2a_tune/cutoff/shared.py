@@ -11,6 +11,7 @@ import contextlib
 import os
 import shutil
 import tempfile
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -79,6 +80,12 @@ class SharedFolder:
         self.paths[name] = str(path)
         return Shared(name)
 
+    def forget(self, name: str) -> None:
+        """Delete the object of this name; no call may need it any more."""
+        path = self.paths.pop(name, None)
+        if path is not None:
+            Path(path).unlink(missing_ok=True)
+
     def remove(self) -> None:
         """Delete the folder; nobody may need it any more."""
         shutil.rmtree(self.path, ignore_errors=True)
@@ -97,6 +104,11 @@ class SharedReader:
         if path not in self._loaded:
             self._loaded[path] = joblib.load(path, mmap_mode="r")
         return self._loaded[path]
+
+    def keep_only(self, paths: Iterable[str]) -> None:
+        """Let go of what the parent has forgotten."""
+        for path in self._loaded.keys() - set(paths):
+            del self._loaded[path]
 
 
 def remove_abandoned(base: Path) -> None:

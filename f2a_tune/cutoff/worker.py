@@ -122,6 +122,7 @@ class Performer:
             self._connection.send_bytes(body)
 
     def _loaded(self, task: Task) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:
+        self._reader.keep_only(task.shared_paths.values())
         function, args, kwargs = cloudpickle.loads(task.payload)
         resolve = partial(self._resolved, task.shared_paths)
         return function, tuple(map(resolve, args)), {k: resolve(v) for k, v in kwargs.items()}

@@ -8,7 +8,6 @@ touches the storage; nothing that finished is lost when a worker, or all of this
 from __future__ import annotations
 
 import itertools
-import logging
 import math
 import os
 import sys
@@ -28,6 +27,7 @@ from f2a_tune.clock import Budget
 from f2a_tune.cutoff import CutoffPool, Shared
 from f2a_tune.cutoff.pool import checked_call, checked_memory
 from f2a_tune.cutoff.shared import CloudPickled
+from f2a_tune.logging import get_logger
 from f2a_tune.optuna_plugin import running
 from f2a_tune.optuna_plugin.dead import fail_dead_trials
 from f2a_tune.optuna_plugin.plan import ERROR, OUTCOME, PLAN, SECONDS, Plan
@@ -55,7 +55,7 @@ LONGEST_ERROR = 1000
 # What objectives most often use: workers import it before they start, if this process has.
 PRELOADED = ("sklearn", "optuna")
 
-_logger = logging.getLogger("f2a_tune.optimize")
+_logger = get_logger("f2a_tune.optimize")
 
 
 def optimize(

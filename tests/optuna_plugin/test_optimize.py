@@ -1,8 +1,8 @@
 """`optimize` with real processes that are really killed."""
 
-import logging
 import math
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -15,6 +15,7 @@ import optuna
 import pytest
 from optuna.trial import TrialState
 
+import f2a_tune
 from f2a_tune import (
     WaitUCBPruner,
     WaitUCBSampler,
@@ -252,12 +253,19 @@ def test_data_and_settings_reach_the_worker():
     assert study.best_value == data.sum()
 
 
-def test_trials_are_logged_and_shown(caplog, capsys):
-    study = optuna.create_study()
-    with caplog.at_level(logging.INFO, logger="f2a_tune"):
-        optimize(study, lambda trial: 1.0, n_trials=2, show_progress_bar=True)
-    assert "Trial 1 finished with value: 1.0" in caplog.text
-    assert "best trial 0: 1" in capsys.readouterr().err
+def test_trials_are_logged_and_shown(capsys):
+    def objective(trial):
+        if trial.number == 1:
+            time.sleep(3600)
+        return 1.0
+
+    study = optuna.create_study(sampler=WaitUCBSampler(seed=0, timeouts=[0.5]))
+    f2a_tune.logging.set_verbosity(f2a_tune.logging.INFO)
+    optimize(study, objective, n_trials=2, show_progress_bar=True)
+    shown = capsys.readouterr().err
+    assert re.search(r"\[I 20.*\] Trial 0 finished with value: 1.0 and parameters: {}", shown)
+    assert "Trial 1 given up at its cutoff, 0.5" in shown
+    assert "best trial 0: 1" in shown
 
 
 def test_no_process_or_thread_stays():
