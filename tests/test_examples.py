@@ -8,6 +8,9 @@ import pytest
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 EXPECTED = {
+    "a_training_loop_with_should_prune.py": ["best loss 0.0", "a trial is waited for"],
+    "an_optuna_study_that_ends_on_time.py": ["ended after 1", "given up", "best: x="],
+    "racing_folds_in_optuna.py": ["folds of", "over 5 folds"],
     "any_function_with_a_cutoff.py": ["C=1e+06: gave_up after 5.", "C=1e-09: finished"],
     "the_papers_figures.py": ["doubling   wait-ucb", "wrote paper.png"],
 }

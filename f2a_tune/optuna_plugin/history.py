@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 # How long after its cutoff a trial may be alive: machines' clocks differ, storages are slow.
 GRACE_SECONDS = 30.0
+# After so many draws in a row that were none, the base sampler has nothing fresh to offer.
+REPETITIONS = 10
 
 
 @dataclass(frozen=True)
@@ -52,6 +54,7 @@ class StudyHistory:
         self._row_of_number: dict[int, int] = {}
         self._unfinished: set[int] = set()
         self._next = 0
+        self._repetitions = 0
 
     def follow(self, trials: Sequence[FrozenTrial], current: int | None = None) -> None:
         """Take in what has changed; ``current`` is the trial that asks and has no plan yet."""
@@ -97,6 +100,7 @@ class StudyHistory:
             self.has_strangers = True
         key = configuration_key(trial.params)
         row = self._rows.get(key)
+        repeated = row is not None
         pull = self.race.in_flight.get(trial.number)
         if pull is not None and self._is_other(pull, row):
             # It was to be another one, or fresh: a fixed parameter, a changed space, a repetition.
@@ -111,7 +115,17 @@ class StudyHistory:
             self._rows[key] = pull.configuration
             self._row_of_number[trial.number] = pull.configuration
             self.configurations[pull.configuration] = Configuration(trial.number, trial.params)
+        if plan is not None and plan.again_of is None:
+            self._note_draw(repeated)
         self.race.tell(pull, outcome_of(trial, plan))
+
+    def _note_draw(self, repeated: bool) -> None:
+        """A space may be finite: then waiting longer for what was given up is all that is left."""
+        self._repetitions = self._repetitions + 1 if repeated else 0
+        if not repeated:
+            self.race.reopen()
+        elif self._repetitions >= REPETITIONS and self.race.reservoir_open:
+            self.race.exhausted()
 
     def _is_other(self, pull: Pull, row: int | None) -> bool:
         if row is None:

@@ -189,6 +189,10 @@ class Race:
             self.withdraw(pull)
         self._rule.close()
 
+    def reopen(self) -> None:
+        """There is something fresh after all."""
+        self.reservoir_open = True
+
     def rebuild(self, history: Iterable[tuple[Pull, Outcome | None]]) -> None:
         """Take in what an earlier race with the same arguments did; None is still in flight."""
         for pull, outcome in history:

@@ -92,6 +92,22 @@ def test_one_evaluation_is_never_repeated():
     assert len({trial.params["x"] for trial in study.trials}) == 60
 
 
+def test_what_was_given_up_comes_again_when_nothing_fresh_is_left():
+    seconds = {"a": 0.5, "b": 0.6, "c": 0.7, "d": 30.0}
+
+    def suggest(trial):
+        return {"kind": trial.suggest_categorical("kind", list(seconds))}
+
+    study = optuna.create_study(sampler=sampler())
+    study.enqueue_trial({"kind": "a"})
+    run(study, 80, lambda p: seconds[p["kind"]], lambda p: seconds[p["kind"]], suggest=suggest)
+    again = [t for t, p in zip(study.trials, plans(study), strict=True) if p.again_of is not None]
+    assert {trial.params["kind"] for trial in again} == {"d"}
+    waits = [cutoff_of(trial) for trial in again]
+    assert waits == sorted(waits)
+    assert again[-1].state is TrialState.COMPLETE
+
+
 def test_conditional_spaces_come_again_whole():
     def suggest(trial):
         kind = trial.suggest_categorical("kind", ["a", "b"])
