@@ -97,6 +97,73 @@ def release_session(study: Study) -> None:
     storage_of(study).remove_session()
 
 
+def set_param(study: Study, trial: Trial, name: str, value: Any, distribution: Any) -> None:
+    """Give a trial a parameter that no sampler has drawn."""
+    internal = distribution.to_internal_repr(value)
+    storage_of(study).set_trial_param(trial_id_of(trial), name, internal, distribution)
+
+
+def live_trial(study: Study, trial: FrozenTrial) -> Trial:
+    """A trial that some process has begun, to go on with it."""
+    import optuna
+
+    return optuna.Trial(study, trial_id_of(trial))
+
+
+def base_search_cv() -> Any:
+    """The base class of scikit-learn's searches."""
+    from sklearn.model_selection._search import BaseSearchCV
+
+    return BaseSearchCV
+
+
+def fit_context() -> Any:
+    """The decorator of a meta-estimator's ``fit``: checks parameters, tears callbacks down."""
+    from sklearn.base import _fit_context
+
+    return _fit_context(prefer_skip_nested_validation=False)
+
+
+def scorers_of(search: Any) -> tuple[Any, Any]:
+    """Scorer or scorers of a search, and the name of the metric to refit by."""
+    scorers, refit_metric = search._get_scorers()
+    return scorers, refit_metric
+
+
+def scorers_by_name(scorers: Any) -> Any:
+    """What a search shows as ``scorer_``: a dict if there are several."""
+    return getattr(scorers, "_scorers", scorers)
+
+
+def checked_params(X: Any, params: dict[str, Any]) -> dict[str, Any]:
+    """Fit parameters, those with a value for each row made sliceable."""
+    from sklearn.utils.validation import _check_method_params
+
+    found: dict[str, Any] = _check_method_params(X, params=params)
+    return found
+
+
+def routed_for_fit(search: Any, params: dict[str, Any]) -> Any:
+    """Which of a search's fit parameters go to estimator, scorer and splitter."""
+    return search._get_routed_params_for_fit(params)
+
+
+def check_refit_for_multimetric(search: Any, scores: Any) -> None:
+    """Raise unless ``refit`` names one of several metrics, is a function, or False."""
+    search._check_refit_for_multimetric(scores)
+
+
+def best_index_of(search: Any, refit_metric: Any, results: dict[str, Any]) -> int:
+    """The row that ``refit`` chooses."""
+    return int(search._select_best_index(search.refit, refit_metric, results))
+
+
+def callback_root(search: Any, n_subtasks: int) -> Any:
+    """The context of scikit-learn's callbacks, from version 1.9 on; None before."""
+    begin = getattr(search, "_init_callback_context", None)
+    return None if begin is None else begin(max_subtasks=n_subtasks)
+
+
 def fit_and_score(
     estimator: Any,
     X: Any,

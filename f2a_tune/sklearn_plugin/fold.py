@@ -1,4 +1,4 @@
-"""One fold fit: data with its splits goes in once, the score of a fold comes out."""
+"""One fold fit: data with its splits goes in once, what became of a fold comes out."""
 
 from __future__ import annotations
 
@@ -9,6 +9,18 @@ from typing import Any
 from sklearn.base import clone
 
 from f2a_tune import _compat
+
+Scores = float | dict[str, float]
+
+
+@dataclass(frozen=True)
+class FoldResult:
+    """A fold that was fitted and scored; several metrics are a dict."""
+
+    test_scores: Scores
+    fit_seconds: float
+    score_seconds: float
+    train_scores: Scores | None = None
 
 
 @dataclass(frozen=True)
@@ -21,9 +33,10 @@ class FoldData:
     scorer: Any
     fit_params: dict[str, Any] = field(default_factory=dict)
     score_params: dict[str, Any] = field(default_factory=dict)
+    return_train_score: bool = False
 
-    def score(self, estimator: Any, fold: int) -> float:
-        """Fit a clone on the fold's training rows, and score it on its test rows."""
+    def evaluate(self, estimator: Any, params: dict[str, Any] | None, fold: int) -> FoldResult:
+        """Fit a clone with these parameters on the fold's training rows, and score it."""
         train, test = self.splits[fold]
         found = _compat.fit_and_score(
             clone(estimator),
@@ -32,13 +45,28 @@ class FoldData:
             scorer=self.scorer,
             train=train,
             test=test,
-            parameters=None,
+            parameters=params,
             fit_params=self.fit_params,
             score_params=self.score_params,
+            return_train_score=self.return_train_score,
         )
-        return float(found["test_scores"])
+        return FoldResult(
+            test_scores=found["test_scores"],
+            fit_seconds=found["fit_time"],
+            score_seconds=found["score_time"],
+            train_scores=found.get("train_scores"),
+        )
+
+
+def evaluate_fold(
+    data: FoldData, estimator: Any, params: dict[str, Any] | None, fold: int
+) -> FoldResult:
+    """`FoldData.evaluate` as a function that can be sent to a worker."""
+    return data.evaluate(estimator, params, fold)
 
 
 def score_fold(data: FoldData, estimator: Any, fold: int) -> float:
-    """`FoldData.score` as a function that can be sent to a worker."""
-    return data.score(estimator, fold)
+    """The score of one fold, where there is one metric."""
+    scores = data.evaluate(estimator, None, fold).test_scores
+    assert not isinstance(scores, dict)
+    return float(scores)

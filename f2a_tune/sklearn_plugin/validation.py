@@ -170,7 +170,7 @@ def _in_place(data: FoldData, estimator: Any) -> Folds:
     for fold in range(len(data.splits)):
         begin = clock.monotonic_seconds()
         try:
-            value = data.score(estimator, fold)
+            value = score_fold(data, estimator, fold)
         except MemoryError as error:
             seconds = clock.monotonic_seconds() - begin
             yield fold, Outcome.out_of_memory(_report(error), seconds)

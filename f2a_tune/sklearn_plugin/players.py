@@ -1,0 +1,184 @@
+"""The loop of a search: a race says which fit comes next, workers run it, the record keeps it.
+
+In flow the race, proposals, a pool and a budget; out flow outcomes, into the race and the record,
+one at a time under a lock. Each player is a thread that supervises a killable worker. It all ends
+when the budget is spent but for the refit, nothing is left to do, or somebody asks for it.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from joblib import Parallel, delayed
+
+from f2a_tune.clock import Budget, sleep_seconds
+from f2a_tune.cutoff import CutoffPool, Shared
+from f2a_tune.outcome import Kind, Outcome
+from f2a_tune.racing import Offer, Proposals, Pull, Race
+from f2a_tune.sklearn_plugin.account import Account
+from f2a_tune.sklearn_plugin.fold import evaluate_fold
+from f2a_tune.sklearn_plugin.record import PullRecord, SearchRecord
+
+# What ending the last pull takes: killing it, writing it down.
+CLOSING_SECONDS = 0.03
+# Less time than this is not worth a fit.
+SHORTEST_PULL_SECONDS = 0.005
+# How often a player without work looks whether there is some.
+IDLE_SECONDS = 0.005
+
+
+@dataclass(frozen=True)
+class Work:
+    """What all pulls share."""
+
+    pool: CutoffPool
+    data: Shared
+    estimator: Any
+    memory: int | None
+
+
+@dataclass(frozen=True)
+class Event:
+    """One pull that has ended, for those who watch."""
+
+    pull: Pull
+    outcome: Outcome
+    params: dict[str, Any]
+
+
+class Players:
+    """Runs pulls until there is no more to do."""
+
+    def __init__(
+        self,
+        race: Race,
+        proposals: Proposals,
+        record: SearchRecord,
+        work: Work,
+        budget: Budget,
+        reserve: Callable[[], float],
+        most_configurations: float,
+        *,
+        raise_errors: bool = False,
+    ) -> None:
+        self.race, self.proposals, self.record, self.work = race, proposals, record, work
+        self.budget, self.most = budget, most_configurations
+        self._predict_refit, self._raise_errors = reserve, raise_errors
+        self._refit_seconds = reserve()
+        self.account = Account()
+        self.watchers: list[Callable[[Event], bool]] = []
+        self._lock = threading.Lock()
+        self._ended = False
+        self._idle = threading.Condition()
+        self._n_busy = 0
+
+    def play(self, n_players: int) -> None:
+        """Until the end; an error of one ends all."""
+        if n_players == 1:
+            self._one_player()
+            return
+        errors = Parallel(n_jobs=n_players, backend="threading")(
+            delayed(self._in_thread)() for _ in range(n_players)
+        )
+        for error in errors:
+            if error is not None:
+                raise error
+
+    def end(self) -> None:
+        """Begin no more pulls."""
+        self._ended = True
+
+    def wait_until_idle(self, seconds: float) -> None:
+        """Until all threads have written down what became of their pulls."""
+        with self._idle:
+            self._idle.wait_for(lambda: self._n_busy == 0, timeout=seconds)
+
+    def _in_thread(self) -> BaseException | None:
+        with self._idle:
+            self._n_busy += 1
+        try:
+            self._one_player()
+        except BaseException as error:
+            self.end()
+            return error
+        finally:
+            with self._idle:
+                self._n_busy -= 1
+                self._idle.notify_all()
+        return None
+
+    def _one_player(self) -> None:
+        while not self._ended:
+            with self._lock:
+                pull = self._next()
+                waiting = bool(self.race.in_flight) and pull is None
+            if pull is not None:
+                self._run(pull)
+            elif waiting and self._seconds_left() > SHORTEST_PULL_SECONDS:
+                sleep_seconds(IDLE_SECONDS)  # what others run now may give us something to do
+            else:
+                return
+
+    def _seconds_left(self) -> float:
+        return self.budget.remaining_seconds - self._refit_seconds - CLOSING_SECONDS
+
+    def _now(self) -> float:
+        """Seconds of the race's budget: what is kept for the refit is spent already."""
+        return self.race.budget_seconds - max(self._seconds_left(), 0.0)
+
+    def _next(self) -> Pull | None:
+        if self._ended or self._seconds_left() < SHORTEST_PULL_SECONDS:
+            return None
+        now, offer = self._now(), None
+        if self.race.reservoir_open:
+            offer = self._offer(now)
+            if offer is None:
+                self.race.exhausted()
+        pull = self.race.ask(now, offer)
+        if pull is not None and pull.fresh:
+            if offer is None:
+                self.race.exhausted(pull)
+                return self._next()
+            place = self.record.begin(offer.unit)
+            assert place == pull.configuration
+        return pull
+
+    def _offer(self, now: float) -> Offer | None:
+        if len(self.record.configurations) >= self.most:
+            return None
+        units = [one.unit for one in self.record.configurations]
+        cutoff = max(self.race.fresh_cutoff(now), 1e-6)
+        return self.proposals.offer(self.race.ledger, units, cutoff)
+
+    def _run(self, pull: Pull) -> None:
+        params = self.record.configurations[pull.configuration].params
+        cutoff = min(pull.cutoff_seconds, max(self._seconds_left(), SHORTEST_PULL_SECONDS))
+        try:
+            outcome = self.work.pool.run(
+                evaluate_fold,
+                self.work.data,
+                self.work.estimator,
+                params,
+                pull.fold,
+                cutoff=cutoff,
+                memory=self.work.memory,
+            )
+        except BaseException:
+            with self._lock:
+                self.race.withdraw(pull)
+            raise
+        with self._lock:
+            kept = PullRecord.of(outcome, cutoff)
+            self.record.write(pull.configuration, pull.fold, kept)
+            self.race.tell(pull, kept.outcome(self.record.metric))
+            self.account.add(outcome)
+            if outcome.ok:
+                self._refit_seconds = self._predict_refit()
+            elif self._raise_errors and outcome.kind is not Kind.GAVE_UP:
+                outcome.unwrap()
+            for watcher in self.watchers:
+                if watcher(Event(pull, outcome, params)):
+                    self._ended = True

@@ -1,0 +1,107 @@
+"""Those who watch a search: scikit-learn's callbacks, and a line for people now and then."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from f2a_tune import _compat
+from f2a_tune.outcome import Kind
+from f2a_tune.sklearn_plugin.players import Event
+
+if TYPE_CHECKING:
+    from f2a_tune.sklearn_plugin.search import F2ASearchCV, _Search
+
+LINE_SECONDS = 1.0
+
+
+class Watch:
+    """Tells scikit-learn's callbacks (from 1.9 on) what goes on, in the parent."""
+
+    def __init__(self, search: F2ASearchCV, X: Any, y: Any, sample_weight: Any) -> None:
+        self._search = search
+        metadata = None if sample_weight is None else {"sample_weight": sample_weight}
+        self._data = {"X": X, "y": y, "metadata": metadata}
+        self._root = _compat.callback_root(search, 1 + (search.refit is not False))
+        self._pulls: Any = None
+        if self._root is not None:
+            self._root.call_on_fit_task_begin(estimator=search, **self._data)
+            self._pulls = self._root.subcontext(
+                task_name="search", max_subtasks=None, sequential_subtasks=False
+            ).call_on_fit_task_begin(estimator=search)
+        self._n_pulls = 0
+
+    def __call__(self, event: Event) -> bool:
+        """One pull has ended, however it ended; True if a callback wants the search to end."""
+        del event
+        if self._pulls is None:
+            return False
+        task = self._pulls.subcontext(
+            task_name="candidate-split-evaluation", task_id=self._n_pulls
+        )
+        self._n_pulls += 1
+        task.call_on_fit_task_begin(estimator=self._search)
+        return bool(task.call_on_fit_task_end(estimator=self._search))
+
+    @contextmanager
+    def refit(self, estimator: Any) -> Iterator[None]:
+        """While the winner is refitted."""
+        if self._root is None:
+            yield
+            return
+        self._end_pulls()
+        task = self._root.subcontext(task_name="refit-with-best-params")
+        with task.propagate_callback_context(estimator):
+            task.call_on_fit_task_begin(estimator=self._search, **self._data)
+            yield
+        task.call_on_fit_task_end(estimator=self._search, **self._data)
+
+    def end(self) -> None:
+        """The fit is over."""
+        if self._root is not None:
+            self._end_pulls()
+            self._root.call_on_fit_task_end(estimator=self._search, **self._data)
+
+    def _end_pulls(self) -> None:
+        if self._pulls is not None:
+            self._pulls.call_on_fit_task_end(estimator=self._search)
+            self._pulls = None
+
+
+class Progress:
+    """Prints how a search goes: every pull with ``verbose`` above 1, else once a second."""
+
+    def __init__(self, search: _Search) -> None:
+        self._search = search
+        self._next = 0.0
+
+    def __call__(self, event: Event) -> bool:
+        """One pull has ended."""
+        spent = self._search.budget.spent_seconds
+        if self._search.owner.verbose > 1:
+            self._print_pull(event)
+        if spent >= self._next:
+            self._next = spent + LINE_SECONDS
+            print(self.line(event), flush=True)
+        return False
+
+    def line(self, event: Event) -> str:
+        """Elapsed and budget, what was done, the best, the cutoff."""
+        search = self._search
+        assert search.players is not None
+        counts = search.players.account.counts
+        best = search.recommendation()
+        found = "nothing yet" if best is None else f"{best.mean:.4f} ± {best.spread:.4f}"
+        return (
+            f"[{search.budget.spent_seconds:6.1f}/{search.budget.total_seconds:g} s] "
+            f"{len(search.record.configurations)} configurations, "
+            f"{counts[Kind.FINISHED]} folds finished, {counts[Kind.GAVE_UP]} given up, "
+            f"best {found}, cutoff {event.pull.cutoff_seconds:.3g} s"
+        )
+
+    def _print_pull(self, event: Event) -> None:
+        n_folds = self._search.owner.n_splits_
+        params = ", ".join(f"{name}={value}" for name, value in event.params.items())
+        head = f"[CV {event.pull.fold + 1}/{n_folds}] END {params}"
+        print(f"{head}; {event.outcome.kind.value}, total time={event.outcome.seconds:6.1f}s")
