@@ -58,6 +58,22 @@ def is_multi_objective(study: Study) -> bool:
     return bool(study._is_multi_objective())
 
 
+def is_feasible(trial: FrozenTrial) -> bool:
+    """Whether a trial keeps its constraints, if it has any; as Optuna's ``best_trial`` sees it."""
+    values: list[Any] = []
+    for key, value in trial.system_attrs.items():
+        if key == "constraints" or key.startswith("constraints:"):
+            values += list(value) if isinstance(value, (list, tuple)) else [value]
+    return all(isinstance(value, (int, float)) and value <= 0 for value in values)
+
+
+def has_heartbeat(study: Study) -> bool:
+    """Whether the storage knows by itself which trials are alive."""
+    from optuna.storages._heartbeat import is_heartbeat_enabled
+
+    return bool(is_heartbeat_enabled(storage_of(study)))
+
+
 def fixed_params_of(trial: FrozenTrial) -> dict[str, Any]:
     """What an enqueued trial has been told to use."""
     return dict(trial.system_attrs.get("fixed_params", {}))

@@ -28,6 +28,14 @@ class WorkerDiedError(RuntimeError):
     """The process that ran a call ended before the call did; raised only by `Outcome.unwrap`."""
 
 
+ExceptionClass = type[BaseException]
+
+
+def full_name(kind: type) -> str:
+    """The name of a class with its module."""
+    return f"{kind.__module__}.{kind.__qualname__}"
+
+
 @dataclass(frozen=True)
 class ErrorReport:
     """What a call raised: names and texts, and the exception itself where it could be sent."""
@@ -36,6 +44,19 @@ class ErrorReport:
     message: str
     traceback: str = ""
     exception: BaseException | None = field(default=None, repr=False, compare=False)
+    bases: tuple[str, ...] = ()
+    """Full names of its class and what that derives from: the exception itself may not arrive."""
+
+    @property
+    def is_death(self) -> bool:
+        """Whether it was the process that ended, and not the call that raised."""
+        return self.type == WorkerDiedError.__name__ and not self.bases
+
+    def is_a(self, kind: ExceptionClass) -> bool:
+        """Whether what was raised is of this class."""
+        if self.exception is not None:
+            return isinstance(self.exception, kind)
+        return full_name(kind) in self.bases
 
     def __str__(self) -> str:
         return f"{self.type}: {self.message}" if self.message else self.type

@@ -1,4 +1,5 @@
 import os
+import signal
 import sys
 import uuid
 
@@ -7,6 +8,10 @@ from hypothesis import settings
 
 import f2a_tune
 from tests.postgres import PostgresServer, program_folder
+
+# A shell that starts us in the background makes us deaf to Ctrl-C, and all that we start.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # Continuous integration tries the same examples every time; on a desk new ones are tried.
 settings.register_profile("ci", derandomize=True)

@@ -8,8 +8,11 @@ from __future__ import annotations
 
 import os
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from multiprocessing.connection import Connection
 from typing import Any
+
+import cloudpickle
 
 from f2a_tune.cutoff.messages import Answer, Question
 
@@ -19,23 +22,31 @@ class NobodyToAskError(RuntimeError):
 
 
 class Line:
-    """The line of one call; closed when the call ends."""
+    """The line of one call; closed when the call ends.
+
+    A thread of its own does the talking: signal handlers run in the main thread, and one that
+    raises there, as timeouts do, must not leave half a message in the line.
+    """
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
-        self._lock = threading.Lock()
         self._pid = os.getpid()
+        self._lock, self._wire = threading.Lock(), threading.Lock()
+        self._talker: ThreadPoolExecutor | None = None
         self._open = True
 
     def ask(self, content: Any) -> Any:
         """Send a question, wait for the answer, return or raise it; threads take turns."""
         if os.getpid() != self._pid:
             raise NobodyToAskError("a process started by the call cannot ask the call's parent.")
+        payload = bytes(cloudpickle.dumps(Question(content)))
         with self._lock:
             if not self._open:
                 raise NobodyToAskError("the call is over: a thread it left behind cannot ask.")
-            self._connection.send(Question(content))
-            answer: Answer = self._connection.recv()
+            if self._talker is None:
+                self._talker = ThreadPoolExecutor(1, "f2a_tune-line")
+            future = self._talker.submit(self._exchange, payload)
+        answer = future.result()
         if answer.error is not None:
             raise answer.error
         return answer.value
@@ -44,6 +55,16 @@ class Line:
         """Wait for an answer that is on its way, and take no more questions."""
         with self._lock:
             self._open = False
+            talker, self._talker = self._talker, None
+        if talker is not None:
+            talker.shutdown()
+
+    def _exchange(self, payload: bytes) -> Answer:
+        # Interrupted in the wrong moment, an executor may start more threads than it was told to.
+        with self._wire:
+            self._connection.send_bytes(payload)
+            answer: Answer = self._connection.recv()
+            return answer
 
 
 _line: Line | None = None

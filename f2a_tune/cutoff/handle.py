@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import pickle
 import signal
 from collections.abc import Callable, Mapping
@@ -52,6 +53,8 @@ class Call:
     cutoff_seconds: float
     answer: Callable[[Any], Any] = nobody
     """Answers what the call asks while it runs."""
+    latest: float = math.inf
+    """On the monotonic clock: when it must be over, even if it has not begun."""
 
 
 class WorkerHandle:
@@ -83,7 +86,8 @@ class WorkerHandle:
         self, call: Call, shared_paths: Mapping[str, str], if_slow: Callable[[], None]
     ) -> Outcome:
         """Run one call to its end or its cutoff; ``if_slow`` is called if that takes a while."""
-        self._meet()
+        if not self._meet(call.latest):
+            return Outcome.gave_up(call.cutoff_seconds, 0.0)
         changed = call.context if call.context != self._context else None
         self._context = call.context
         self._stamp.clear()
@@ -118,21 +122,28 @@ class WorkerHandle:
         self._connection.close()
         self._stamp.close()
 
-    def _meet(self) -> None:
+    def _meet(self, latest: float) -> bool:
+        """Wait for the worker to be there; False if that takes beyond the latest moment."""
         if self._pid is not None:
-            return
+            return True
+        left = max(latest - clock.monotonic_seconds(), 0.0)
         try:
-            hello = self._connection.recv() if self._connection.poll(HELLO_SECONDS) else None
+            there = self._connection.poll(min(HELLO_SECONDS, left))
+            hello = self._connection.recv() if there else None
         except (EOFError, OSError):
-            hello = None
+            there, hello = True, None
+        if not there and left < HELLO_SECONDS:
+            self.kill()
+            return False
         if not isinstance(hello, Hello):
             self.kill()
             raise NotStartedError("a worker process did not start")
         self._pid = hello.pid
+        return True
 
     def _await_end(self, sent: float, call: Call) -> Outcome:
         cutoff_seconds = call.cutoff_seconds
-        deadline = sent + cutoff_seconds
+        deadline = min(sent + cutoff_seconds, call.latest)
         while True:
             wait = min(max(deadline - clock.monotonic_seconds(), 0.0), LONGEST_POLL_SECONDS)
             if self._connection.poll(wait):
@@ -149,6 +160,7 @@ class WorkerHandle:
                 limit = started + cutoff_seconds
             else:
                 limit = sent + cutoff_seconds + LOADING_SECONDS
+            limit = min(limit, max(call.latest, ended or 0.0))
             now = clock.monotonic_seconds()
             # What has ended may have its result in the line; what has not can only ask on.
             if now >= limit and not (self._stamp.ended and self._connection.poll(0)):
@@ -182,14 +194,15 @@ class WorkerHandle:
 
 
 def _packed_answer(question: Question, answer: Callable[[Any], Any]) -> bytes:
-    reply = Answer()
     try:
-        reply = Answer(answer(question.content))
-        return bytes(cloudpickle.dumps(reply))
+        return bytes(cloudpickle.dumps(Answer(answer(question.content))))
     except Exception as error:
         with suppress(Exception):
-            return bytes(cloudpickle.dumps(Answer(error=error)))
-        return bytes(cloudpickle.dumps(Answer(error=RuntimeError(f"{type(error)}: {error}"))))
+            packed = bytes(cloudpickle.dumps(Answer(error=error)))
+            pickle.loads(packed)  # some only pickle, but do not unpickle
+            return packed
+        text = f"{type(error).__name__}: {error}"
+        return bytes(cloudpickle.dumps(Answer(error=RuntimeError(text))))
 
 
 def _result_too_slow(seconds: float) -> Outcome:
@@ -211,7 +224,11 @@ def _outcome(reply: Reply, body: bytes | None) -> Outcome:
             message = f"the call finished, but its result cannot be read here: {error}"
             return Outcome.failed(ErrorReport(type(error).__name__, message), seconds)
     report = ErrorReport(
-        reply.error_type, reply.error_message, reply.error_traceback, _exception(body)
+        reply.error_type,
+        reply.error_message,
+        reply.error_traceback,
+        _exception(body),
+        reply.error_bases,
     )
     return Outcome(reply.kind, seconds, error=report)
 

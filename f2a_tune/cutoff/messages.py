@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from f2a_tune.cutoff.context import Context
-from f2a_tune.outcome import Kind
+from f2a_tune.outcome import Kind, full_name
 
 
 @dataclass(frozen=True)
@@ -53,6 +53,7 @@ class Reply:
     error_type: str = ""
     error_message: str = ""
     error_traceback: str = ""
+    error_bases: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -81,6 +82,7 @@ def error_texts(error: BaseException) -> dict[str, Any]:
     except Exception:
         text = "(its traceback cannot be shown)"
     return {
+        "error_bases": tuple(full_name(kind) for kind in type(error).__mro__),
         "error_type": type(error).__name__,
         "error_message": message,
         "error_traceback": text,

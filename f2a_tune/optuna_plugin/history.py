@@ -16,15 +16,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from optuna.trial import TrialState
 
-from f2a_tune import clock
+from f2a_tune import _compat
+from f2a_tune.optuna_plugin import running
 from f2a_tune.optuna_plugin.plan import OUTCOME, SECONDS, Plan, configuration_key, number_or
 from f2a_tune.outcome import ErrorReport, Kind, Outcome
 from f2a_tune.racing import Pull, Race
 
 if TYPE_CHECKING:
+    from optuna import Study
     from optuna.trial import FrozenTrial
 
-# How long after its cutoff a trial may be alive: machines' clocks differ, storages are slow.
+# How long after its cutoff a trial may be alive: storages are slow.
 GRACE_SECONDS = 30.0
 # After so many draws in a row that were none, the base sampler has nothing fresh to offer.
 REPETITIONS = 10
@@ -56,17 +58,25 @@ class StudyHistory:
         self._next = 0
         self._repetitions = 0
 
-    def follow(self, trials: Sequence[FrozenTrial], current: int | None = None) -> None:
+    def follow(
+        self, study: Study, trials: Sequence[FrozenTrial], current: int | None = None
+    ) -> None:
         """Take in what has changed; ``current`` is the trial that asks and has no plan yet."""
         for number in sorted(self._unfinished):
-            self._visit(trials[number], current)
+            self._visit(study, trials[number], current)
         for trial in trials[self._next :]:
-            self._visit(trial, current)
+            self._visit(study, trial, current)
         self._next = len(trials)
 
     def configuration(self, number: int) -> Configuration | None:
         """The configuration that this trial was the first to have."""
         return self.configurations.get(self._row_of_number.get(number, -1))
+
+    def free_arm(self, wanted: int) -> int | None:
+        """An arm of the pool that nobody has drawn or is drawing; None if there is none left."""
+        places = [wanted, *range(self._first_free_row)]
+        free = (p for p in places if p not in self.configurations and not self._is_pending(p))
+        return next(free, None)
 
     def begin(self, number: int, plan: Plan) -> None:
         """A trial has been given this plan."""
@@ -77,7 +87,7 @@ class StudyHistory:
         fold = self._fold(row, plan.evaluation)
         self.race.start(Pull(row, fold, plan.cutoff_seconds, fresh, plan.reason, number))
 
-    def _visit(self, trial: FrozenTrial, current: int | None) -> None:
+    def _visit(self, study: Study, trial: FrozenTrial, current: int | None) -> None:
         if trial.state.is_finished():
             self._unfinished.discard(trial.number)
             self._finish(trial)
@@ -85,17 +95,17 @@ class StudyHistory:
         self._unfinished.add(trial.number)
         if trial.state is not TrialState.RUNNING or trial.number == current:
             return
-        plan = Plan.from_attributes(trial.user_attrs)
+        plan = Plan.of(trial)
         if plan is None or plan.player != self.player:
             self.has_strangers = True
         pull = self.race.in_flight.get(trial.number)
-        if plan is not None and pull is None and not is_dead(trial, plan):
+        if plan is not None and pull is None and not is_dead(study, trial, plan):
             self.begin(trial.number, plan)
-        elif plan is not None and pull is not None and is_dead(trial, plan):
+        elif plan is not None and pull is not None and is_dead(study, trial, plan):
             self.race.withdraw(pull)
 
     def _finish(self, trial: FrozenTrial) -> None:
-        plan = Plan.from_attributes(trial.user_attrs)
+        plan = Plan.of(trial)
         if plan is not None and plan.player != self.player:
             self.has_strangers = True
         key = configuration_key(trial.params)
@@ -109,15 +119,22 @@ class StudyHistory:
         if pull is None:
             row = self._fresh_row(None if plan is None else plan.arm) if row is None else row
             cutoff = math.inf if plan is None else plan.cutoff_seconds
-            pull = Pull(row, self._fold(row, 0), cutoff, number=trial.number)
+            fold = self._fold(row, self._evaluation(plan, row))
+            pull = Pull(row, fold, cutoff, number=trial.number)
             self.race.start(pull)
         if pull.configuration not in self.configurations:
             self._rows[key] = pull.configuration
             self._row_of_number[trial.number] = pull.configuration
             self.configurations[pull.configuration] = Configuration(trial.number, trial.params)
-        if plan is not None and plan.again_of is None:
+        if self._is_draw(trial, plan):
             self._note_draw(repeated)
         self.race.tell(pull, outcome_of(trial, plan))
+
+    def _is_draw(self, trial: FrozenTrial, plan: Plan | None) -> bool:
+        """Whether the base sampler has drawn all of its parameters."""
+        if plan is None or plan.again_of is not None or plan.fixed or not trial.params:
+            return False
+        return trial.state is TrialState.COMPLETE and not self._first_free_row
 
     def _note_draw(self, repeated: bool) -> None:
         """A space may be finite: then waiting longer for what was given up is all that is left."""
@@ -126,6 +143,13 @@ class StudyHistory:
             self.race.reopen()
         elif self._repetitions >= REPETITIONS and self.race.reservoir_open:
             self.race.exhausted()
+
+    def _evaluation(self, plan: Plan | None, row: int) -> int:
+        """The planned one, if the trial was what it was planned to be."""
+        if plan is None:
+            return 0
+        planned = row if plan.again_of is None else self._row_of_number.get(plan.again_of)
+        return plan.evaluation if planned == row else 0
 
     def _is_other(self, pull: Pull, row: int | None) -> bool:
         if row is None:
@@ -153,25 +177,30 @@ class StudyHistory:
         return int(np.flatnonzero(free)[0])
 
 
-def is_dead(trial: FrozenTrial, plan: Plan) -> bool:
-    """Whether a running trial has been running for longer than its worker would have let it."""
-    if trial.datetime_start is None or math.isinf(plan.cutoff_seconds):
+def is_dead(study: Study, trial: FrozenTrial, plan: Plan) -> bool:
+    """Whether a running trial of another process has run for longer than it would let it.
+
+    Its age counts from when this process first saw it: clocks of machines cannot be compared.
+    """
+    if math.isinf(plan.cutoff_seconds) or running.find(study, trial) is not None:
         return False
-    age = (clock.wall_clock() - trial.datetime_start).total_seconds()
-    return age > plan.cutoff_seconds + GRACE_SECONDS
+    return running.seconds_seen(study, trial) > plan.cutoff_seconds + GRACE_SECONDS
 
 
 def seconds_of(trial: FrozenTrial) -> float:
-    """What a trial took: as measured by us or said by its objective, else by Optuna's clock."""
+    """What a trial took: as measured by us or said by its objective, else by Optuna's clock.
+
+    NaN if nobody knows: a trial that was added by hand begins and ends at the same moment.
+    """
     duration = trial.duration
-    default = 0.0 if duration is None else max(duration.total_seconds(), 0.0)
-    return number_or(trial.user_attrs.get(SECONDS), default)
+    default = math.nan if duration is None else duration.total_seconds()
+    return number_or(trial.user_attrs.get(SECONDS), default if default > 0 else math.nan)
 
 
 def outcome_of(trial: FrozenTrial, plan: Plan | None) -> Outcome:
     """What became of a finished trial."""
     seconds = seconds_of(trial)
-    if trial.state is TrialState.COMPLETE:
+    if trial.state is TrialState.COMPLETE and _compat.is_feasible(trial):
         return Outcome.finished(trial.value, seconds)
     if is_given_up(trial, plan):
         assert plan is not None

@@ -13,12 +13,15 @@ import os
 import sys
 import threading
 import uuid
+import warnings
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from joblib import Parallel, delayed
-from optuna.exceptions import TrialPruned
+from optuna.exceptions import ExperimentalWarning, TrialPruned, UpdateFinishedTrialError
+from optuna.storages import fail_stale_trials
 from optuna.trial import TrialState
 
 from f2a_tune import _compat, clock
@@ -65,7 +68,7 @@ def optimize(
     time_budget: float | None = None,
     n_trials: int | None = None,
     n_jobs: int = 1,
-    callbacks: Iterable[Callback] = (),
+    callbacks: Iterable[Callback] | None = (),
     catch: type[Exception] | Iterable[type[Exception]] = (),
     show_progress_bar: bool = False,
     memory: int | None = None,
@@ -117,6 +120,7 @@ def optimize(
         raise TypeError(f"objective must be callable, got {objective!r}.")
     if _compat.is_multi_objective(study):
         raise ValueError("study has several objectives: f2a_tune.optimize knows how to do one.")
+    watchers = _checked_callbacks(callbacks)
     packed = CloudPickled(f"objective={objective!r}", objective)
     run = Run(uuid.uuid4().hex[:12], budget)
     _compat.forget_stop(study)
@@ -124,7 +128,7 @@ def optimize(
     progress = Progress(show_progress_bar, total, n_trials)
     with _compat.optimize_loop(study), CutoffPool(n_players, preload=preload) as pool:
         table = _Table(study, pool, pool.share("objective", packed), run, limits)
-        player = _Player(table, tuple(callbacks), caught, progress)
+        player = _Player(table, watchers, caught, progress)
         try:
             _play(player, n_players)
         except (
@@ -258,6 +262,10 @@ class _Player:
                 self._next_burial = now + BURIAL_SECONDS
         if due:
             fail_dead_trials(self._table.study)
+            if _compat.has_heartbeat(self._table.study):
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore", ExperimentalWarning)
+                    fail_stale_trials(self._table.study)
 
     def _plan(self, trial: Trial) -> Plan:
         """The sampler's plan; with another sampler the cutoff is what remains."""
@@ -270,6 +278,7 @@ class _Player:
             reason="what remains of the budget",
             run=self._table.run.name,
             hard=True,
+            number=trial.number,
         )
         trial.set_user_attr(PLAN, plan.to_attribute())
         running.begin(self._table.study, trial, plan)
@@ -280,13 +289,15 @@ class _Player:
         cutoff = max(min(plan.cutoff_seconds, remaining), SHORTEST_TRIAL_SECONDS)
         args = (self._table.objective, trial.number)
         call = checked_call(call_objective, args, {}, cutoff, self._table.limits.memory)
-        return self._table.pool.perform(replace(call, answer=TrialAnswers(trial)))
+        answer = TrialAnswers(trial, lambda: running.restart(self._table.study, trial))
+        latest = clock.monotonic_seconds() + max(remaining, cutoff)
+        return self._table.pool.perform(replace(call, answer=answer, latest=latest))
 
     def _raise_if_not_caught(self, outcome: Outcome) -> None:
-        error = None if outcome.error is None else outcome.error.exception
-        if outcome.kind is not Kind.FAILED or isinstance(error, TrialPruned):
+        error = outcome.error
+        if outcome.kind is not Kind.FAILED or error is None or error.is_a(TrialPruned):
             return
-        if error is None or isinstance(error, self._catch):
+        if error.is_death or any(error.is_a(kind) for kind in self._catch):
             return  # a worker that died says nothing about the next trial
         outcome.unwrap()
 
@@ -298,20 +309,32 @@ def _seconds_so_far(study: Study, trial: Trial) -> float:
 
 def _tell(study: Study, trial: Trial, outcome: Outcome) -> FrozenTrial:
     """Write down how a trial ended, whatever the objective has returned."""
-    pruned = outcome.error is not None and isinstance(outcome.error.exception, TrialPruned)
+    pruned = outcome.error is not None and outcome.error.is_a(TrialPruned)
     value, state = outcome.value, None
+    known = running.end(study, trial)
+    out_of_time = pruned and known is not None and _has_passed(known)
     if outcome.kind is Kind.GAVE_UP or pruned:
         value, state = None, TrialState.PRUNED
     elif outcome.kind is not Kind.FINISHED:
         value, state = None, TrialState.FAIL
-    if SECONDS not in trial.user_attrs:
-        trial.set_user_attr(SECONDS, outcome.seconds)
-    if outcome.kind is not Kind.FINISHED and not pruned:
-        trial.set_user_attr(OUTCOME, outcome.kind.value)
-    if outcome.error is not None and not pruned:
-        trial.set_user_attr(ERROR, str(outcome.error)[:LONGEST_ERROR])
-    running.end(study, trial)
-    return study.tell(trial, value, state=state, skip_if_finished=True)
+    copied = None if known is None else known.copied_seconds
+    with suppress(UpdateFinishedTrialError):  # somebody took it for dead, and closed it
+        if trial.user_attrs.get(SECONDS) in (None, copied):
+            trial.set_user_attr(SECONDS, outcome.seconds)
+        if out_of_time:
+            trial.set_user_attr(OUTCOME, Kind.GAVE_UP.value)
+        elif outcome.kind is not Kind.FINISHED and not pruned:
+            trial.set_user_attr(OUTCOME, outcome.kind.value)
+        if outcome.error is not None and not pruned:
+            trial.set_user_attr(ERROR, str(outcome.error)[:LONGEST_ERROR])
+    try:
+        return study.tell(trial, value, state=state, skip_if_finished=True)
+    except (TypeError, ValueError, OverflowError):  # a value that is no number at all
+        return study.tell(trial, state=TrialState.FAIL, skip_if_finished=True)
+
+
+def _has_passed(known: running.RunningTrial) -> bool:
+    return clock.monotonic_seconds() - known.started >= known.plan.cutoff_seconds
 
 
 def _log(trial: FrozenTrial, outcome: Outcome) -> None:
@@ -343,13 +366,21 @@ def _checked_trials(n_trials: Any) -> int | None:
     if n_trials is None:
         return None
     number = real_number("n_trials", n_trials)
-    if number != math.floor(number) or number < 0:
+    if not math.isfinite(number) or number != math.floor(number) or number < 0:
         raise ValueError(f"n_trials must be a whole number or None, got {n_trials!r}.")
     return int(number)
 
 
 def _checked_jobs(n_jobs: Any) -> int:
     return os.cpu_count() or 1 if n_jobs == -1 else positive_integer("n_jobs", n_jobs)
+
+
+def _checked_callbacks(callbacks: Any) -> tuple[Callback, ...]:
+    found = callbacks if isinstance(callbacks, Iterable) else () if callbacks is None else None
+    kept = None if found is None else tuple(found)
+    if kept is None or not all(callable(one) for one in kept):
+        raise TypeError(f"callbacks must be a list of functions or None, got {callbacks!r}.")
+    return kept
 
 
 def _checked_catch(catch: Any) -> tuple[type[Exception], ...]:

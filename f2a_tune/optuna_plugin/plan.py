@@ -11,7 +11,10 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from optuna.trial import BaseTrial
 
 PLAN = "f2a:pull"
 SECONDS = "f2a:seconds"
@@ -39,6 +42,10 @@ class Plan:
     """Which call of `optimize` it belongs to."""
     hard: bool = False
     """Whether the cutoff is enforced by killing the worker."""
+    fixed: bool = False
+    """Whether the trial was told its parameters."""
+    number: int = -1
+    """Of the trial it was made for: attributes get copied to others."""
 
     def to_attribute(self) -> dict[str, Any]:
         """As JSON that every storage takes: no infinity, no defaults."""
@@ -53,13 +60,20 @@ class Plan:
             return None
         known = {name: content[name] for name in _DEFAULTS if name in content}
         known["cutoff_seconds"] = number_or(known.get("cutoff_seconds"), math.inf)
-        for name in ("again_of", "evaluation", "evaluations", "arm"):
+        for name in ("again_of", "evaluation", "evaluations", "arm", "number"):
             if name in known and not (isinstance(known[name], int) and known[name] >= 0):
                 del known[name]
         for name in ("reason", "player", "run"):
             known[name] = str(known.get(name, ""))
-        known["hard"] = known.get("hard") is True
+        for name in ("hard", "fixed"):
+            known[name] = known.get(name) is True
         return cls(**known)
+
+    @classmethod
+    def of(cls, trial: BaseTrial) -> Plan | None:
+        """That of a trial; a plan that was copied from another trial is none."""
+        plan = cls.from_attributes(trial.user_attrs)
+        return plan if plan is not None and plan.number == trial.number else None
 
 
 _DEFAULTS = dict(vars(Plan()))

@@ -50,7 +50,7 @@ class WaitUCBPruner(BasePruner):
             cutoff = known.plan.cutoff_seconds
             elapsed = clock.monotonic_seconds() - known.started
         else:  # it began in another process, or without our sampler
-            plan = Plan.from_attributes(trial.user_attrs)
+            plan = Plan.of(trial)
             cutoff = math.inf if plan is None else plan.cutoff_seconds
             elapsed = _elapsed_by_wall_clock(trial)
         if elapsed > cutoff:

@@ -65,9 +65,13 @@ class RemoteTrial(BaseTrial):
         return int(self._ask("suggest_int", name, low, high, step=step, log=log))
 
     def suggest_categorical(self, name: str, choices: Sequence[Any]) -> Any:
-        """As `optuna.Trial.suggest_categorical`; the choice is one of the objects given here."""
+        """As `optuna.Trial.suggest_categorical`.
+
+        Choices that no storage takes, such as functions, are stored by name and place.
+        """
         choices = list(choices)
-        return choices[self._ask("suggest_categorical", name, choices)]
+        labels = [_label(choice, place) for place, choice in enumerate(choices)]
+        return choices[self._ask("suggest_categorical", name, labels)]
 
     def suggest_uniform(self, name: str, low: float, high: float) -> float:
         """As `optuna.Trial.suggest_uniform`."""
@@ -129,6 +133,12 @@ class RemoteTrial(BaseTrial):
         return self._number
 
 
+def _label(choice: Any, place: int) -> Any:
+    if isinstance(choice, (type(None), bool, int, float, str)):
+        return choice
+    return f"{getattr(choice, '__qualname__', type(choice).__name__)} #{place}"
+
+
 def call_objective(objective: Callable[[Any], Any], number: int) -> Any:
     """Run an objective in a worker."""
     return objective(RemoteTrial(current_line(), number))
@@ -137,11 +147,16 @@ def call_objective(objective: Callable[[Any], Any], number: int) -> Any:
 class TrialAnswers:
     """The parent's end: does to the real trial what the remote one is asked for."""
 
-    def __init__(self, trial: Trial) -> None:
+    def __init__(self, trial: Trial, at_first: Callable[[], None] | None = None) -> None:
         self._trial = trial
+        self._at_first = at_first
+        """Called with the first question: the objective has begun."""
 
     def __call__(self, question: tuple[str, tuple[Any, ...], dict[str, Any]]) -> Any:
         """Answer one question."""
+        if self._at_first is not None:
+            self._at_first()
+            self._at_first = None
         name, args, kwargs = question
         if name == "suggest_categorical":
             return self._place_of_choice(*args)
@@ -152,7 +167,6 @@ class TrialAnswers:
         raise AttributeError(f"a trial has no {name!r}.")
 
     def _place_of_choice(self, name: str, choices: list[Any]) -> int:
-        # Choices may be objects that are equal only to themselves: what counts is the place.
         chosen = self._trial.suggest_categorical(name, choices)
         for same in (_is_same, _is_equal):
             for place, choice in enumerate(choices):

@@ -10,8 +10,8 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 from f2a_tune import _compat, clock
@@ -38,11 +38,14 @@ class RunningTrial:
 
     plan: Plan
     started: float
+    copied_seconds: Any = None
+    """What an earlier trial, of which this one is a copy, is said to have taken."""
 
 
 _run: ContextVar[Run | None] = ContextVar("f2a_tune_run", default=None)
 _lock = threading.Lock()
 _trials: WeakKeyDictionary[BaseStorage, dict[int, RunningTrial]] = WeakKeyDictionary()
+_seen: WeakKeyDictionary[BaseStorage, dict[int, float]] = WeakKeyDictionary()
 
 
 @contextmanager
@@ -60,11 +63,30 @@ def current_run() -> Run | None:
     return _run.get()
 
 
-def begin(study: Study, trial: FrozenTrial | Trial, plan: Plan) -> None:
+def begin(
+    study: Study, trial: FrozenTrial | Trial, plan: Plan, copied_seconds: Any = None
+) -> None:
     """A trial has got its plan and is about to run."""
-    entry = RunningTrial(plan, clock.monotonic_seconds())
+    entry = RunningTrial(plan, clock.monotonic_seconds(), copied_seconds)
     with _lock:
         _trials.setdefault(_compat.storage_of(study), {})[_compat.trial_id_of(trial)] = entry
+
+
+def restart(study: Study, trial: FrozenTrial | Trial) -> None:
+    """Its objective begins only now."""
+    with _lock:
+        trials = _trials.get(_compat.storage_of(study), {})
+        known = trials.get(_compat.trial_id_of(trial))
+        if known is not None:
+            trials[_compat.trial_id_of(trial)] = replace(known, started=clock.monotonic_seconds())
+
+
+def seconds_seen(study: Study, trial: FrozenTrial) -> float:
+    """Since this process first saw a trial of another one running."""
+    now = clock.monotonic_seconds()
+    with _lock:
+        seen = _seen.setdefault(_compat.storage_of(study), {})
+        return now - seen.setdefault(_compat.trial_id_of(trial), now)
 
 
 def find(study: Study, trial: FrozenTrial | Trial) -> RunningTrial | None:

@@ -12,6 +12,7 @@ import threading
 import uuid
 import weakref
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from optuna.samplers import BaseSampler, TPESampler
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
 
 # Wall clock and monotonic clock agree about a duration if they differ by no more than this.
 CLOCKS_AGREE_SECONDS, CLOCKS_AGREE_SHARE = 0.02, 0.01
+# When nothing fresh seems to be left, the base sampler is asked for it this often all the same.
+PROBE_EVERY = 10
 POOL_SIZE = 20  # configurations in the pool of a bandit policy
 
 
@@ -98,7 +101,7 @@ class WaitUCBSampler(BaseSampler):
 
     def __getstate__(self) -> dict[str, Any]:
         kept = dict(vars(self))
-        for name in ("_lock", "_histories", "_player", "_reseeded"):
+        for name in ("_lock", "_histories", "_player", "_reseeded", "_n_chosen"):
             del kept[name]
         return kept
 
@@ -114,7 +117,7 @@ class WaitUCBSampler(BaseSampler):
         """Decide what this trial is to do, and write it to the trial."""
         plan = None
         if not _compat.is_multi_objective(study):
-            plan = Plan.from_attributes(trial.user_attrs)
+            plan = Plan.of(trial)
             if plan is None:
                 plan = self._decide(study, trial)
                 content = plan.to_attribute()
@@ -123,7 +126,7 @@ class WaitUCBSampler(BaseSampler):
                 # The live trial shows this snapshot to the objective.
                 trial.user_attrs = {**trial.user_attrs, PLAN: content}
             if running.find(study, trial) is None:
-                running.begin(study, trial, plan)
+                running.begin(study, trial, plan, trial.user_attrs.get(SECONDS))
         if plan is None or plan.again_of is None:
             self.base_sampler.before_trial(study, trial)
 
@@ -172,38 +175,43 @@ class WaitUCBSampler(BaseSampler):
         """Write down what the trial took, unless Optuna's own clock says the same."""
         known = running.end(study, trial)
         seconds = 0.0 if known is None else clock.monotonic_seconds() - known.started
-        if known is not None and _is_news(trial, seconds):
+        if known is not None and _is_news(trial, known, seconds):
             storage = _compat.storage_of(study)
             storage.set_trial_user_attr(_compat.trial_id_of(trial), SECONDS, seconds)
-        self.base_sampler.after_trial(study, trial, state, values)
+        if known is None or known.plan.again_of is None:
+            self.base_sampler.after_trial(study, trial, state, values)
 
     def _decide(self, study: Study, trial: FrozenTrial) -> Plan:
         run = running.current_run()
         with self._lock:
             history = self._history(study)
-            history.follow(_compat.all_trials(study), current=trial.number)
+            history.follow(study, _compat.all_trials(study), current=trial.number)
             if history.has_strangers and not self._reseeded:
                 # Another worker may draw from the same seed, and would get the same.
                 self._reseeded = True
                 self.base_sampler.reseed_rng()
-            plan = self._choose(history, run, fixed=bool(_compat.fixed_params_of(trial)))
+            fixed = bool(_compat.fixed_params_of(trial) or trial.params)
+            plan = replace(self._choose(history, run, fixed), number=trial.number, fixed=fixed)
             history.begin(trial.number, plan)
         return plan
 
     def _choose(self, history: StudyHistory, run: running.Run | None, fixed: bool) -> Plan:
         race, now = history.race, 0.0
+        self._n_chosen += 1
+        probe = not race.reservoir_open and self._n_chosen % PROBE_EVERY == 0
         if run is not None:
             now = run.budget.spent_seconds
         race.set_budget(math.inf if run is None else run.budget.total_seconds)
         pull = race.choose(now)
         again = None if pull is None else history.configurations.get(pull.configuration)
-        if pull is None or (fixed and again is not None):
-            # Nothing is worth it any more, but the trial is there; or it knows what to run.
-            cutoff, reason = race.fresh_cutoff(now), "enqueued" if fixed else "out of time"
+        if pull is None or fixed or probe:
+            # Nothing is worth it any more, but the trial is there; or it knows what to run; or
+            # the base sampler is asked whether it has something fresh after all.
+            cutoff, reason = race.fresh_cutoff(now), "enqueued" if fixed else "nothing else to do"
             again, arm, evaluation = None, None, 0
         else:
             cutoff, reason, evaluation = pull.cutoff_seconds, pull.reason, pull.fold
-            arm = pull.configuration if again is None and self._pooled else None
+            arm = history.free_arm(pull.configuration) if again is None and self._pooled else None
         return Plan(
             cutoff_seconds=cutoff,
             reason=reason,
@@ -218,7 +226,7 @@ class WaitUCBSampler(BaseSampler):
 
     def _configuration_again(self, study: Study, trial: FrozenTrial) -> Configuration | None:
         known = running.find(study, trial)
-        plan = Plan.from_attributes(trial.user_attrs) if known is None else known.plan
+        plan = Plan.of(trial) if known is None else known.plan
         if plan is None or plan.again_of is None:
             return None
         with self._lock:
@@ -257,12 +265,14 @@ class WaitUCBSampler(BaseSampler):
         )
         self._player = uuid.uuid4().hex[:12]
         self._reseeded = False
+        self._n_chosen = 0
 
 
-def _is_news(trial: FrozenTrial, seconds: float) -> bool:
+def _is_news(trial: FrozenTrial, known: running.RunningTrial, seconds: float) -> bool:
     """Whether the seconds cannot be read from the trial's own times; every write costs."""
-    if SECONDS in trial.user_attrs:
-        return False
+    said = trial.user_attrs.get(SECONDS)
+    if said is not None:
+        return bool(said == known.copied_seconds)  # by another trial, of which this is a copy
     if trial.datetime_start is None:
         return True
     by_wall_clock = (clock.wall_clock() - trial.datetime_start).total_seconds()

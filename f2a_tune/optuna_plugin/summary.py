@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from optuna.study import StudyDirection
 from optuna.trial import TrialState
 
@@ -96,11 +97,13 @@ def best_configuration(study: Study) -> BestConfiguration:
         raise ValueError("study has several objectives: there is no single best configuration.")
     done = _completed(study)
     if not done:
-        raise ValueError("study has no finished trial yet: there is no best configuration.")
+        raise ValueError(
+            "study has no finished trial that keeps its constraints: no configuration is best."
+        )
     most = max(len(trials) for trials in done.values())
     race = Race(most, math.inf, maximize=_maximizes(study), paired=False)
     history = StudyHistory(race)
-    history.follow([trial for trials in done.values() for trial in trials])
+    history.follow(study, [trial for trials in done.values() for trial in trials])
     found = race.recommend()
     if found is None:  # values are infinite, all of them
         trials = next(iter(done.values()))
@@ -127,9 +130,9 @@ def _completed(study: Study) -> dict[str, list[FrozenTrial]]:
     done: dict[str, list[FrozenTrial]] = {}
     wanted = 1
     for trial in _compat.all_trials(study):
-        if trial.state is TrialState.COMPLETE:
+        if trial.state is TrialState.COMPLETE and _compat.is_feasible(trial):
             done.setdefault(configuration_key(trial.params), []).append(trial)
-            plan = Plan.from_attributes(trial.user_attrs)
+            plan = Plan.of(trial)
             wanted = max(wanted, 1 if plan is None else plan.evaluations)
     full = {key: trials for key, trials in done.items() if len(trials) >= wanted}
     return full or done
@@ -148,7 +151,7 @@ def budget_summary(study: Study) -> BudgetSummary:
     for trial in _compat.all_trials(study):
         if not trial.state.is_finished():
             continue
-        plan, spent = Plan.from_attributes(trial.user_attrs), seconds_of(trial)
+        plan, spent = Plan.of(trial), float(np.nan_to_num(seconds_of(trial)))
         kind = _kind(trial, plan)
         seconds[kind] += spent
         counts[kind] += 1

@@ -80,6 +80,9 @@ def open_folds(ledger: Ledger, rows: Indices, timeouts: tuple[float, ...] | None
 
 def _expected_seconds(ledger: Ledger, rows: Indices, usable: Flags) -> Floats:
     mean = ledger.estimates().seconds[rows]
+    known = mean[mean > 0]
+    if len(known) < len(mean):  # nobody knows what these took: as long as others
+        mean = np.where(mean > 0, mean, float(np.mean(known)) if len(known) else 0.0)
     waits = np.where(usable, ledger.fold_waited[rows], np.inf).min(axis=1)
     return np.asarray(np.maximum(mean, np.where(np.isfinite(waits), waits, 0.0)))
 

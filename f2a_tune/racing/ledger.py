@@ -165,7 +165,8 @@ class Ledger:
             if np.isnan(self._first[row]):
                 self._first[row] = outcome.seconds
             self._scores[row, fold] = float(outcome.value)
-            self._spent[row, fold] = outcome.seconds
+            # Seconds may be unknown (NaN): then it says nothing about how long to wait.
+            self._spent[row, fold] = np.nan_to_num(outcome.seconds)
             self._sum_up(row, fold)
         elif outcome.kind is Kind.GAVE_UP:
             self._waited[row, fold] = max(self._waited[row, fold], outcome.seconds)

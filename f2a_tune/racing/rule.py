@@ -192,6 +192,8 @@ def _fold_pull(row: int, situation: Situation, allowed_seconds: float, reason: s
     estimates = ledger.estimates()
     waited = float(ledger.fold_waited[row, fold])
     cutoff = later_cutoff(float(estimates.seconds[row]), waited, situation.timeouts)
+    if not estimates.seconds[row] > 0:
+        cutoff = max(cutoff, situation.learned_cutoff)
     return Pull(
         configuration=row,
         fold=fold,

@@ -13,7 +13,7 @@ import uuid
 import warnings
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -187,16 +187,26 @@ def _report(error: Exception) -> ErrorReport:
 def _in_workers(data: FoldData, estimator: Any, limits: _Limits, n_players: int) -> Folds:
     packed = CloudPickled(f"estimator={estimator!r}, its scorer or its data", data)
     folds = range(len(data.splits))
+    begin = clock.monotonic_seconds()
     with _pool_for(n_players) as pool:
+        pool.start()
+        # Starting workers is no fault of the trial.
+        waited = clock.monotonic_seconds() - begin
+        limits = replace(limits, deadline=limits.deadline + waited)
         shared = pool.share(f"folds-{uuid.uuid4().hex}", packed)
-        if n_players == 1:
-            for fold in folds:
-                yield _one_fold(pool, shared, estimator, fold, limits)
-        else:
-            yield from Parallel(n_players, backend="threading", return_as="generator_unordered")(
-                delayed(_one_fold)(pool, shared, estimator, fold, limits) for fold in folds
-            )
-        pool.forget(shared)
+        try:
+            if n_players == 1:
+                for fold in folds:
+                    yield _one_fold(pool, shared, estimator, fold, limits)
+            else:
+                calls = (
+                    delayed(_one_fold)(pool, shared, estimator, fold, limits) for fold in folds
+                )
+                yield from Parallel(
+                    n_players, backend="threading", return_as="generator_unordered"
+                )(calls)
+        finally:
+            pool.forget(shared)
 
 
 _idle_pools: dict[int, list[CutoffPool]] = {}
@@ -211,6 +221,10 @@ def _pool_for(n_players: int) -> Iterator[CutoffPool]:
         pool = CutoffPool(n_players)
     try:
         yield pool
+    except GeneratorExit:
+        if n_players > 1:  # other folds may be running
+            pool.close()
+            raise
     except BaseException:
         pool.close()
         raise

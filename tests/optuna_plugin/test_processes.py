@@ -10,7 +10,7 @@ import pytest
 from optuna.trial import TrialState
 
 from f2a_tune import WaitUCBSampler, cutoff_of, optimize
-from f2a_tune.optuna_plugin import history
+from f2a_tune.optuna_plugin import history, running
 from f2a_tune.optuna_plugin.dead import fail_dead_trials
 from f2a_tune.optuna_plugin.plan import Plan
 
@@ -95,16 +95,18 @@ def test_the_trial_of_a_killed_worker_is_declared_dead(postgres, study_name, mon
     assert lost.state is TrialState.FAIL
     assert lost.user_attrs["f2a:error"] == "its worker is gone"
     assert (lost.datetime_complete - lost.datetime_start).total_seconds() >= 4.0
+    assert lost.user_attrs["f2a:seconds"] == 3.0
 
 
 def test_optimize_buries_the_dead_of_others(postgres, study_name, monkeypatch):
-    monkeypatch.setattr(history, "GRACE_SECONDS", -1e9)
     study = optuna.create_study(
         storage=postgres.url, study_name=study_name, sampler=WaitUCBSampler(timeouts=[5])
     )
-    plan = Plan(cutoff_seconds=5.0, hard=True).to_attribute()
     hard, soft = study.ask(), study.ask()
-    hard.set_user_attr("f2a:pull", plan)
+    for trial in (hard, soft):  # as in another process
+        running.end(study, trial)
+    plan = Plan(cutoff_seconds=5.0, hard=True, number=hard.number)
+    hard.set_user_attr("f2a:pull", plan.to_attribute())
     monkeypatch.setattr(history, "GRACE_SECONDS", 1e9)
     optimize(study, lambda trial: 1.0, n_trials=1)
     assert study.trials[0].state is TrialState.RUNNING

@@ -1,6 +1,7 @@
 """Best configuration and budget, read from a study."""
 
 import math
+from dataclasses import replace
 
 import optuna
 import pytest
@@ -14,8 +15,9 @@ from f2a_tune.optuna_plugin.plan import PLAN, SECONDS, Plan
 def study_of(rows, direction="maximize"):
     """Rows are (x, value or state, seconds, plan)."""
     study = optuna.create_study(direction=direction)
-    for x, value, seconds, plan in rows:
+    for number, (x, value, seconds, plan) in enumerate(rows):
         finished = not isinstance(value, TrialState)
+        plan = plan and replace(plan, number=number)
         study.add_trial(
             create_trial(
                 state=TrialState.COMPLETE if finished else value,

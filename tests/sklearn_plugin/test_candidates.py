@@ -1,0 +1,118 @@
+"""Users' spaces as the race's."""
+
+import numpy as np
+import optuna
+import pytest
+import scipy.stats
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC
+
+from f2a_tune.sklearn_plugin.candidates import CandidateSpace
+
+
+def drawn(space, count=200, seed=0):
+    rows = space.space.sample(np.random.default_rng(seed), count)
+    return [space.params(row) for row in rows]
+
+
+def test_lists_arrays_and_distributions():
+    given = {
+        "C": scipy.stats.loguniform(1e-2, 1e2),
+        "degree": scipy.stats.randint(2, 6),
+        "kernel": ["rbf", "linear", None],
+        "gamma": np.array([0.1, 1.0, 10.0]),
+        "coef0": scipy.stats.norm(0, 1),
+        "tol": scipy.stats.uniform(0.1, 0.4),
+        "shrinking": [True, False],
+        "cache_size": optuna.distributions.IntDistribution(100, 400, step=100),
+    }
+    space = CandidateSpace(given, SVC())
+    found = drawn(space)
+    assert all(1e-2 <= params["C"] <= 1e2 for params in found)
+    assert 0.3 < np.mean([params["C"] < 1 for params in found]) < 0.7
+    assert {params["degree"] for params in found} == {2, 3, 4, 5}
+    assert {params["kernel"] for params in found} == {"rbf", "linear", None}
+    assert {params["gamma"] for params in found} == {0.1, 1.0, 10.0}
+    assert abs(np.mean([params["coef0"] for params in found])) < 0.3
+    assert all(0.1 <= params["tol"] <= 0.5 for params in found)
+    assert {params["cache_size"] for params in found} == {100, 200, 300, 400}
+    assert all(type(params["shrinking"]) is bool for params in found)
+    assert space.size == np.inf
+
+
+def test_a_list_of_dicts_is_a_choice():
+    pipe = Pipeline([("scale", StandardScaler()), ("model", SVC())])
+    given = [
+        {"model": [SVC()], "model__C": [1, 10, 100]},
+        {"model": [LogisticRegression()], "model__C": [0.5], "scale": ["passthrough"]},
+    ]
+    space = CandidateSpace(given, pipe)
+    assert space.size == 4
+    for params in drawn(space):
+        if isinstance(params["model"], SVC):
+            assert set(params) == {"model", "model__C"}
+            assert params["model__C"] in (1, 10, 100)
+        else:
+            assert params["model__C"] == 0.5
+            assert params["scale"] == "passthrough"
+
+
+def test_anything_with_rvs():
+    class Odd:
+        def rvs(self, random_state=None):
+            return 2 * np.random.RandomState(random_state).randint(5) + 1
+
+    space = CandidateSpace({"degree": Odd()}, SVC())
+    row = space.space.sample(np.random.default_rng(0), 1)[0]
+    assert space.params(row) == space.params(row)
+    assert {params["degree"] for params in drawn(space)} == {1, 3, 5, 7, 9}
+
+
+def test_what_is_stored_fits_every_storage():
+    given = {
+        "C": scipy.stats.loguniform(0.1, 10),
+        "kernel": ["rbf", SVC(), SVC(), 1, True, (2, 3)],
+    }
+    space = CandidateSpace(given, SVC())
+    labels = set()
+    for row in space.space.sample(np.random.default_rng(0), 100):
+        stored = space.stored(row)
+        value, distribution = stored["kernel"]
+        labels.add((type(value), value))
+        assert distribution._contains(distribution.to_internal_repr(value))
+        assert isinstance(value, (str, int, bool))
+    assert len(labels) == 6
+
+
+def test_fingerprints():
+    def of(**given):
+        return CandidateSpace(given, SVC()).fingerprint
+
+    assert of(C=[1, 2, 3]) == of(C=[1, 2, 3])
+    assert of(C=[1, 2, 3]) != of(C=[1, 2, 4])
+    assert of(C=scipy.stats.uniform(0, 1)) != of(C=scipy.stats.uniform(0, 2))
+
+
+def test_an_empty_dict_is_one_configuration():
+    space = CandidateSpace({}, SVC())
+    assert space.size == 1
+    assert drawn(space, 2) == [{}, {}]
+
+
+@pytest.mark.parametrize(
+    ("given", "error", "words"),
+    [
+        ({"gama": [1]}, ValueError, "did you mean 'gamma'"),
+        ({"C": []}, ValueError, r"param_distributions\['C'\] must not be empty"),
+        ({"C": 3}, TypeError, "a single value is a list of one"),
+        ({"kernel": "rbf"}, TypeError, "a single value is a list of one"),
+        ("C", TypeError, "must be a dict or a list of dicts"),
+        ([], ValueError, "must not be an empty list"),
+        ([3], TypeError, "must hold dicts"),
+    ],
+)
+def test_bad_input(given, error, words):
+    with pytest.raises(error, match=words):
+        CandidateSpace(given, SVC())

@@ -1,0 +1,340 @@
+"""The search: on time, with scikit-learn's contract, and what it keeps."""
+
+import math
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+import warnings
+
+import numpy as np
+import optuna
+import pytest
+import sklearn
+from optuna.trial import TrialState
+from scipy.stats import loguniform, uniform
+from sklearn.base import BaseEstimator, ClassifierMixin, clone, is_classifier
+from sklearn.datasets import load_iris, make_regression
+from sklearn.dummy import DummyClassifier
+from sklearn.exceptions import FitFailedWarning
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from f2a_tune.outcome import Kind
+from f2a_tune.sklearn_plugin import (
+    F2ASearchCV,
+    PartialValidationWarning,
+    SearchInterruptedWarning,
+)
+
+X, Y = load_iris(return_X_y=True)
+# Generous: what is tested ends when its configurations are done, however slow the machine is.
+PLENTY = 300
+
+
+class Toy(ClassifierMixin, BaseEstimator):
+    """Takes as long as it is told, and is as good as it is told."""
+
+    def __init__(self, quality=0.5, seconds=0.0, fail=False):
+        self.quality = quality
+        self.seconds = seconds
+        self.fail = fail
+
+    def fit(self, X, y):
+        if self.fail:
+            raise RuntimeError("no luck")
+        time.sleep(self.seconds)
+        self.classes_ = np.unique(y)
+        return self
+
+    def predict(self, X):
+        return np.zeros(len(X), dtype=int)
+
+    def score(self, X, y):
+        return self.quality
+
+
+def search(estimator, space, **options):
+    options.setdefault("time_budget", PLENTY)
+    options.setdefault("random_state", 0)
+    return F2ASearchCV(estimator, space, **options)
+
+
+def test_a_finite_grid_is_done_whole_and_agrees_with_grid_search():
+    grid = {"C": [0.01, 0.1, 1, 10], "fit_intercept": [True, False]}
+    ours = search(LogisticRegression(max_iter=500), grid, return_train_score=True).fit(X, Y)
+    theirs = GridSearchCV(LogisticRegression(max_iter=500), grid, return_train_score=True)
+    theirs.fit(X, Y)
+    assert len(ours.cv_results_["params"]) == 8
+    assert (ours.cv_results_["status"] == "complete").all()
+    order = [theirs.cv_results_["params"].index(params) for params in ours.cv_results_["params"]]
+    for column in theirs.cv_results_:
+        assert column in ours.cv_results_, column
+        if "time" not in column and not column.startswith("param"):
+            assert np.allclose(ours.cv_results_[column], theirs.cv_results_[column][order])
+    assert ours.best_score_ == theirs.best_score_
+    assert ours.n_splits_ == 5
+    assert ours.refit_time_ > 0
+    assert np.array_equal(ours.classes_, [0, 1, 2])
+    assert ours.n_features_in_ == 4
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_slow_configurations_are_given_up_and_the_best_is_found(n_jobs):
+    space = {"quality": uniform(0, 1), "seconds": [0.001, 0.002, 3600.0]}
+    begin = time.monotonic()
+    found = search(Toy(), space, time_budget=15, n_jobs=n_jobs, cv=3).fit(X, Y)
+    assert time.monotonic() - begin < 60
+    assert found.best_score_ > 0.8
+    assert found.cv_results_["status"][found.best_index_] == "complete"
+    assert "given_up" in found.cv_results_["status"]
+    use = found.budget_
+    assert use.n_given_up > 0
+    assert use.total_seconds == pytest.approx(
+        use.finished_seconds
+        + use.given_up_seconds
+        + use.failed_seconds
+        + use.overhead_seconds
+        + use.refit_seconds
+    )
+    assert use.total_seconds <= n_jobs * 60
+
+
+def test_the_study_is_the_memory():
+    found = search(Toy(), {"quality": [0.1, 0.9, 0.5]}, cv=3).fit(X, Y)
+    trials = found.study_.trials
+    assert [trial.state for trial in trials] == [TrialState.COMPLETE] * 3
+    assert found.study_.best_params == {"quality": 0.9}
+    assert all(trial.intermediate_values.keys() == {0, 1, 2} for trial in trials)
+
+
+def test_weak_configurations_are_not_validated_on_all_folds():
+    space = {"quality": uniform(0, 1), "seconds": [0.05]}
+    found = search(Toy(), space, time_budget=12, cv=5, proposals="random").fit(X, Y)
+    assert "dropped" in found.cv_results_["status"]
+    assert found.cv_results_["n_folds_done"][found.best_index_] == 5
+    dropped = found.cv_results_["status"] == "dropped"
+    ranks = found.cv_results_["rank_test_score"]
+    assert ranks[~dropped].max() < ranks[dropped].min()
+    assert ranks[found.best_index_] == 1
+    states = {trial.state for trial in found.study_.trials}
+    assert states <= {TrialState.COMPLETE, TrialState.PRUNED}
+
+
+def test_failing_configurations():
+    space = {"quality": [0.2, 0.4], "fail": [True, False]}
+    with pytest.warns(FitFailedWarning, match=r"2 fits failed.*\n.*set to nan[\s\S]*no luck"):
+        found = search(Toy(), space, cv=3).fit(X, Y)
+    assert found.best_params_ == {"quality": 0.4, "fail": False}
+    failed = found.cv_results_["status"] == "failed"
+    assert failed.sum() == 2
+    assert (found.cv_results_["n_failed"][failed] == 1).all()
+    with pytest.raises(RuntimeError, match="no luck"):
+        search(Toy(), space, cv=3, error_score="raise").fit(X, Y)
+    with pytest.raises(ValueError, match=r"All the 1 fits failed[\s\S]*no luck"):
+        search(Toy(fail=True), {"quality": [0.1]}).fit(X, Y)
+
+
+def test_all_given_up_says_what_to_change():
+    with pytest.raises(ValueError, match=r"no fit finished within time_budget=6: .* given up"):
+        search(Toy(seconds=3600.0), {"quality": uniform(0, 1)}, time_budget=6).fit(X, Y)
+
+
+def test_a_partly_validated_winner_is_said_so():
+    with pytest.warns(PartialValidationWarning, match="of them"):
+        found = search(Toy(seconds=1.0), {"quality": [0.3]}, time_budget=7, cv=20).fit(X, Y)
+    assert 0 < found.cv_results_["n_folds_done"][0] < 20
+    assert found.best_score_ == pytest.approx(0.3)
+
+
+def test_several_metrics_and_kinds_of_refit():
+    scoring = {"accuracy": "accuracy", "loss": "neg_log_loss"}
+    space = {"C": [0.001, 1.0, 100.0]}
+    estimator = LogisticRegression(max_iter=500)
+    found = search(estimator, space, scoring=scoring, refit="loss").fit(X, Y)
+    assert found.multimetric_
+    assert set(found.scorer_) == {"accuracy", "loss"}
+    assert found.best_index_ == found.cv_results_["mean_test_loss"].argmax()
+    assert "rank_test_accuracy" in found.cv_results_
+    found = search(estimator, space, scoring=scoring, refit=False).fit(X, Y)
+    assert not hasattr(found, "best_estimator_")
+    assert not hasattr(found, "best_index_")
+    found = search(estimator, space, refit=lambda results: 1).fit(X, Y)
+    assert found.best_index_ == 1
+    assert not hasattr(found, "best_score_")
+    with pytest.raises(ValueError, match="refit must be set to a scorer key"):
+        search(estimator, space, scoring=scoring).fit(X, Y)
+
+
+def test_it_is_an_estimator_among_others():
+    inner = search(
+        make_pipeline(StandardScaler(), LogisticRegression(max_iter=500)),
+        {"logisticregression__C": loguniform(1e-2, 1e2)},
+        max_configurations=3,
+        cv=3,
+    )
+    assert is_classifier(inner)
+    assert clone(inner).get_params()["max_configurations"] == 3
+    scores = cross_val_score(inner, X, Y, cv=3)
+    assert scores.mean() > 0.9
+    inner.fit(X, Y)
+    again = pickle.loads(pickle.dumps(inner))
+    assert np.array_equal(again.predict(X), inner.predict(X))
+    assert "F2ASearchCV" in inner._repr_html_()
+    assert inner.score(X, Y) > 0.9
+
+
+def test_regression_with_weights_groups_and_routing():
+    data, target = make_regression(80, 5, random_state=0)
+    weights = np.linspace(0.1, 1, 80)
+    found = search(Ridge(), {"alpha": [0.1, 1.0, 10.0]}, cv=KFold(4))
+    found.fit(data, target, sample_weight=weights)
+    theirs = GridSearchCV(Ridge(), {"alpha": [0.1, 1.0, 10.0]}, cv=KFold(4))
+    theirs.fit(data, target, sample_weight=weights)
+    assert sorted(found.cv_results_["mean_test_score"]) == pytest.approx(
+        sorted(theirs.cv_results_["mean_test_score"])
+    )
+    with sklearn.config_context(enable_metadata_routing=True):
+        estimator = Ridge().set_fit_request(sample_weight=True)
+        estimator.set_score_request(sample_weight=False)
+        found = search(estimator, {"alpha": [0.1, 1.0]}, cv=3)
+        found.fit(data, target, sample_weight=weights)
+        assert found.best_score_ > 0.9
+
+
+def test_same_seed_same_configurations():
+    def once():
+        found = search(Toy(), {"quality": uniform(0, 1)}, max_configurations=6, proposals="random")
+        return [params["quality"] for params in found.fit(X, Y).cv_results_["params"]]
+
+    assert once() == once()
+
+
+def test_callbacks_hear_of_every_pull_and_may_end_it():
+    events = []
+
+    def callback(event):
+        events.append(event.outcome.kind)
+        return len(events) == 4
+
+    found = search(Toy(), {"quality": uniform(0, 1)}, callbacks=[callback], cv=2).fit(X, Y)
+    assert events == [Kind.FINISHED] * 4
+    assert found.cv_results_["n_folds_done"].sum() == 4
+
+
+def test_progress_is_printed(capsys):
+    search(Toy(), {"quality": [0.5, 0.7]}, verbose=2, cv=2).fit(X, Y)
+    shown = capsys.readouterr().out
+    assert "configurations, 1 folds finished, 0 given up, best 0." in shown
+    assert "[CV 2/2] END quality=0.7; finished, total time=" in shown
+
+
+@pytest.mark.skipif(
+    not hasattr(GridSearchCV, "set_callbacks"), reason="callbacks came with scikit-learn 1.9"
+)
+def test_scikit_learns_progress_bar_works_for_killed_pulls():
+    from sklearn.callback import ProgressBar
+
+    space = {"quality": [0.1, 0.9], "seconds": [0.001, 3600.0]}
+    found = search(Toy(), space, time_budget=8, cv=2, timeouts=[0.5]).set_callbacks(ProgressBar())
+    assert found.fit(X, Y).best_score_ == 0.9
+
+
+def test_ctrl_c_leaves_it_fitted():
+    pid = os.getpid()
+    timer = threading.Timer(6.0, os.kill, (pid, signal.SIGINT))
+    found = search(Toy(seconds=0.05), {"quality": uniform(0, 1)}, cv=2)
+    timer.start()
+    with pytest.warns(SearchInterruptedWarning):
+        found.fit(X, Y)
+    assert found.best_score_ > 0
+    assert found.predict(X).shape == (150,)
+    assert TrialState.RUNNING not in {trial.state for trial in found.study_.trials}
+
+
+RESUMED = """
+    import sys
+    from tests.sklearn_plugin.test_search import Toy, X, Y, F2ASearchCV, uniform
+    F2ASearchCV(
+        Toy(seconds=0.02), {"quality": uniform(0, 1)}, cv=2, time_budget=1000, random_state=0,
+        storage=STORAGE, study_name="s", proposals="random",
+        callbacks=[lambda event: print("pull", flush=True)],
+    ).fit(X, Y)
+"""
+
+
+def test_killed_and_resumed(tmp_path):
+    url = f"sqlite:///{tmp_path}/search.db"
+    code = textwrap.dedent(RESUMED).replace("STORAGE", repr(url))
+    process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
+    for _ in range(12):
+        assert process.stdout.readline() == "pull\n"
+    process.kill()
+    process.wait()
+    process.stdout.close()
+    before = optuna.load_study(storage=url, study_name="s")
+    known = sum(len(trial.intermediate_values) for trial in before.trials)
+    assert known >= 12
+    options = {"storage": url, "study_name": "s", "cv": 2, "proposals": "random"}
+    space = {"quality": uniform(0, 1)}
+    n_configurations = len(before.trials)
+    found = search(
+        Toy(), space, resume=True, max_configurations=n_configurations + 2, **options
+    ).fit(X, Y)
+    assert len(found.cv_results_["params"]) == n_configurations + 2
+    assert (
+        len({params["quality"] for params in found.cv_results_["params"]}) == n_configurations + 2
+    )
+    # Only what was in flight, or not there yet, has been fitted.
+    assert found.budget_.n_finished == 2 * (n_configurations + 2) - known
+    with pytest.raises(ValueError, match="is in the storage already: give resume=True"):
+        search(Toy(), space, **options).fit(X, Y)
+    with pytest.raises(ValueError, match="a search with other data"):
+        search(Toy(), space, resume=True, **options).fit(X[:140], Y[:140])
+    with pytest.raises(ValueError, match="a search with other space"):
+        search(Toy(), {"quality": [0.1]}, resume=True, **options).fit(X, Y)
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "words"),
+    [
+        ({"time_budget": 0}, ValueError, "time_budget must be a finite number above 0, got 0"),
+        ({"time_budget": "60"}, TypeError, "time_budget"),
+        ({"time_budget": math.inf}, ValueError, "time_budget"),
+        ({"timeouts": [2, 1]}, ValueError, "timeouts must rise"),
+        ({"policy": "rase"}, ValueError, "did you mean 'race'"),
+        ({"proposals": "tpe"}, ValueError, "proposals='tpe' is unknown"),
+        ({"max_configurations": 0}, ValueError, "max_configurations"),
+        ({"storage": "sqlite://"}, ValueError, "needs a study_name"),
+        ({"resume": True}, ValueError, "resume=True needs a storage"),
+        ({"cv": 1}, ValueError, "'cv' parameter of F2ASearchCV"),
+        ({"scoring": "acuracy"}, ValueError, "acuracy"),
+        ({"memory": 0}, ValueError, "memory"),
+    ],
+)
+def test_bad_input(options, error, words):
+    estimator = DummyClassifier()
+    with pytest.raises(error, match=words):
+        search(estimator, {"strategy": ["prior"]}, **options).fit(X, Y)
+
+
+def test_frames_lists_and_sparse_matrices_reach_the_estimator():
+    pd = pytest.importorskip("pandas")
+    import scipy.sparse
+
+    space = {"C": [0.1, 1.0]}
+    estimator = LogisticRegression(max_iter=500)
+    frame = pd.DataFrame(X, columns=list("abcd"))
+    found = search(estimator, space).fit(frame, pd.Series(Y))
+    assert list(found.feature_names_in_) == list("abcd")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found.predict(frame)
+    search(estimator, space).fit(X.tolist(), Y.tolist())
+    search(estimator, space).fit(scipy.sparse.csr_matrix(X), Y)
