@@ -120,3 +120,73 @@ def test_fit_and_score():
     assert found["train_scores"] == 0.5
     with pytest.raises(ValueError, match="strategy"):
         _compat.fit_and_score(estimator, X, y, parameters={"strategy": "none"}, **options)
+
+
+def test_parameters_that_nobody_drew_and_trials_to_go_on_with(study):
+    trial = study.ask()
+    _compat.set_param(study, trial, "x", 0.25, FloatDistribution(0, 1))
+    (seen,) = study.trials
+    assert seen.params == {"x": 0.25}
+    again = _compat.live_trial(study, seen)
+    again.report(1.0, 0)
+    study.tell(again, 2.0)
+    assert study.trials[0].intermediate_values == {0: 1.0}
+
+
+def test_constraints(study):
+    feasible, not_feasible, free = study.ask(), study.ask(), study.ask()
+    feasible.set_constraint("a", -1.0)
+    not_feasible.set_constraint("a", -1.0)
+    not_feasible.set_constraint("b", 0.5)
+    for trial in (feasible, not_feasible, free):
+        study.tell(trial, 1.0)
+    assert [_compat.is_feasible(trial) for trial in study.trials] == [True, False, True]
+
+
+@pytest.mark.filterwarnings("ignore::optuna.exceptions.ExperimentalWarning")
+def test_has_heartbeat(study, tmp_path):
+    assert not _compat.has_heartbeat(study)
+    storage = optuna.storages.RDBStorage(f"sqlite:///{tmp_path}/study.db", heartbeat_interval=1)
+    assert _compat.has_heartbeat(optuna.create_study(storage=storage))
+
+
+def test_what_a_search_needs_of_its_base_class():
+    from sklearn.dummy import DummyClassifier
+    from sklearn.model_selection import GridSearchCV
+
+    assert issubclass(GridSearchCV, _compat.base_search_cv())
+    search = GridSearchCV(DummyClassifier(), {}, scoring=["accuracy", "f1"], refit="f1")
+    scorers, metric = _compat.scorers_of(search)
+    assert metric == "f1"
+    assert set(_compat.scorers_by_name(scorers)) == {"accuracy", "f1"}
+    single, metric = _compat.scorers_of(GridSearchCV(DummyClassifier(), {}))
+    assert metric == "score"
+    assert _compat.scorers_by_name(single) is single
+    params = _compat.checked_params([[0], [1]], {"sample_weight": [1, 2], "groups": [0, 1]})
+    routed = _compat.routed_for_fit(GridSearchCV(DummyClassifier(), {}), params)
+    assert list(routed.estimator.fit) == ["sample_weight"]
+    assert routed.splitter.split == {"groups": [0, 1]}
+    with pytest.raises(ValueError, match="refit must be set to a scorer key"):
+        _compat.check_refit_for_multimetric(search, {"other": 1})
+    table = {"rank_test_f1": __import__("numpy").array([2, 1]), "params": [{}, {}]}
+    assert _compat.best_index_of(search, "f1", table) == 1
+    root = _compat.callback_root(search, 2)
+    assert root is None or hasattr(root, "subcontext")
+
+
+def test_fit_context_checks_parameters():
+    from sklearn.base import BaseEstimator
+
+    class Checked(BaseEstimator):
+        _parameter_constraints = {"depth": [int]}  # noqa: RUF012
+
+        def __init__(self, depth=1):
+            self.depth = depth
+
+        @_compat.fit_context()
+        def fit(self, X, y=None):
+            return self
+
+    assert Checked().fit([[0]]).depth == 1
+    with pytest.raises(ValueError, match="depth"):
+        Checked("deep").fit([[0]])

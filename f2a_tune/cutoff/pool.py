@@ -147,6 +147,11 @@ class CutoffPool:
         """Delete a shared object before the pool goes; no call may use it any more."""
         self._started().folder.forget(shared.name)
 
+    @property
+    def closed(self) -> bool:
+        """Whether it was closed for good."""
+        return self._closed
+
     def start(self) -> Self:
         """Start the first workers now rather than at the first call."""
         self._started()

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import numbers
 import pickle
+import uuid
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -27,7 +28,6 @@ from f2a_tune import _compat, clock
 from f2a_tune.bandit import Policy
 from f2a_tune.checks import known_name, positive_integer, positive_number
 from f2a_tune.clock import Budget
-from f2a_tune.cutoff import CutoffPool
 from f2a_tune.cutoff.pool import checked_memory
 from f2a_tune.cutoff.shared import CloudPickled
 from f2a_tune.outcome import Kind
@@ -43,6 +43,7 @@ from f2a_tune.sklearn_plugin.account import BudgetUse
 from f2a_tune.sklearn_plugin.candidates import CandidateSpace
 from f2a_tune.sklearn_plugin.fold import FoldData
 from f2a_tune.sklearn_plugin.players import Players, Work
+from f2a_tune.sklearn_plugin.pools import lent_pool
 from f2a_tune.sklearn_plugin.record import SearchRecord
 from f2a_tune.sklearn_plugin.results import FAILED, cv_results
 from f2a_tune.sklearn_plugin.studies import open_study, quiet_optuna
@@ -245,7 +246,8 @@ class F2ASearchCV(_compat.base_search_cv()):  # type: ignore[misc]
             n_workers=n_players,
             seed=seed,
         )
-        return _Settings(race, proposals, n_players, min(most, space.size), self.memory)
+        memory = checked_memory(self.memory)
+        return _Settings(race, proposals, n_players, min(most, space.size), memory)
 
     def _study(self, data: FoldData, space: CandidateSpace) -> optuna.Study:
         sampler = optuna.samplers.RandomSampler(seed=0)  # configurations are ours
@@ -342,9 +344,9 @@ class _Search:
     def run(self, watch: Watch) -> None:
         """Restore what there is, play, and close the record."""
         self._restore()
-        with CutoffPool(self.settings.n_players, memory=checked_memory(self.owner.memory)) as pool:
-            shared = pool.share("data", _shareable(self.data))
-            work = Work(pool, shared, clone(self.owner.estimator), None)
+        with lent_pool(self.settings.n_players) as pool:
+            shared = pool.share(f"data-{uuid.uuid4().hex}", _shareable(self.data))
+            work = Work(pool, shared, clone(self.owner.estimator), self.settings.memory)
             self.players = Players(
                 self.race,
                 self.settings.proposals,
@@ -374,6 +376,8 @@ class _Search:
                 self.played_seconds = self.budget.spent_seconds - begin
                 self.player_seconds = self.played_seconds * self.settings.n_players
                 self.record.end()
+                if not pool.closed:
+                    pool.forget(shared)
 
     def use(self, refit_seconds: float) -> BudgetUse:
         """Where the seconds went."""

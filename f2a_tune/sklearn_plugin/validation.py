@@ -11,8 +11,7 @@ from __future__ import annotations
 import math
 import uuid
 import warnings
-from collections.abc import Generator, Iterator
-from contextlib import contextmanager
+from collections.abc import Generator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -33,6 +32,7 @@ from f2a_tune.cutoff.shared import CloudPickled
 from f2a_tune.optuna_plugin import cutoff_of, running
 from f2a_tune.outcome import ErrorReport, Kind, Outcome
 from f2a_tune.sklearn_plugin.fold import FoldData, score_fold
+from f2a_tune.sklearn_plugin.pools import lent_pool
 from f2a_tune.sklearn_plugin.routing import routed
 
 if TYPE_CHECKING:
@@ -188,8 +188,7 @@ def _in_workers(data: FoldData, estimator: Any, limits: _Limits, n_players: int)
     packed = CloudPickled(f"estimator={estimator!r}, its scorer or its data", data)
     folds = range(len(data.splits))
     begin = clock.monotonic_seconds()
-    with _pool_for(n_players) as pool:
-        pool.start()
+    with lent_pool(n_players) as pool:
         # Starting workers is no fault of the trial.
         waited = clock.monotonic_seconds() - begin
         limits = replace(limits, deadline=limits.deadline + waited)
@@ -207,28 +206,6 @@ def _in_workers(data: FoldData, estimator: Any, limits: _Limits, n_players: int)
                 )(calls)
         finally:
             pool.forget(shared)
-
-
-_idle_pools: dict[int, list[CutoffPool]] = {}
-
-
-@contextmanager
-def _pool_for(n_players: int) -> Iterator[CutoffPool]:
-    """A pool that nobody else uses: what is left undone can be ended with it."""
-    try:
-        pool = _idle_pools.setdefault(n_players, []).pop()
-    except IndexError:
-        pool = CutoffPool(n_players)
-    try:
-        yield pool
-    except GeneratorExit:
-        if n_players > 1:  # other folds may be running
-            pool.close()
-            raise
-    except BaseException:
-        pool.close()
-        raise
-    _idle_pools[n_players].append(pool)
 
 
 def _one_fold(
