@@ -7,6 +7,7 @@ configuration has; only those with all folds are ranked before the others.
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -16,9 +17,10 @@ from scipy.stats import rankdata
 
 from f2a_tune.outcome import Kind
 from f2a_tune.sklearn_plugin.fold import FoldResult, Scores
-from f2a_tune.sklearn_plugin.record import ConfigurationRecord
+from f2a_tune.sklearn_plugin.record import ConfigurationRecord, PullRecord
 
 Floats = NDArray[np.float64]
+Flags = NDArray[np.bool_]
 FAILED = (Kind.FAILED, Kind.OUT_OF_MEMORY)
 
 
@@ -32,10 +34,22 @@ def cv_results(
     """The table."""
     found: dict[str, Any] = {}
     results = [[one.finished(fold) for fold in range(n_folds)] for one in configurations]
+    evaluated = np.array(
+        [
+            [
+                fold in one.pulls and one.pulls[fold].kind is not Kind.GAVE_UP
+                for fold in range(n_folds)
+            ]
+            for one in configurations
+        ]
+    )
     full = np.array([one.count(Kind.FINISHED, *FAILED) == n_folds for one in configurations])
     for name, pick in (("fit_time", _fit_seconds), ("score_time", _score_seconds)):
-        times = _table([[None if r is None else pick(r) for r in row] for row in results])
-        found[f"mean_{name}"], found[f"std_{name}"] = _mean(times), _deviation(times)
+        times = _table(
+            [[pick(one.pulls.get(f)) for f in range(n_folds)] for one in configurations]
+        )
+        found[f"mean_{name}"] = _mean(times, evaluated)
+        found[f"std_{name}"] = _deviation(times, evaluated)
     found.update(_param_columns([one.params for one in configurations]))
     found["params"] = [dict(one.params) for one in configurations]
     for metric in _metrics(results):
@@ -44,12 +58,12 @@ def cv_results(
             for fold, pull in one.pulls.items():
                 if pull.kind in FAILED:
                     scores[row, fold] = error_score
-        _store(found, f"test_{metric}", scores)
+        _store(found, f"test_{metric}", scores, evaluated)
         means = found[f"mean_test_{metric}"]
         found[f"rank_test_{metric}"] = _ranks(means, full)
         if train:
             table = [[_score(r, "train_scores", metric) for r in row] for row in results]
-            _store(found, f"train_{metric}", _table(table))
+            _store(found, f"train_{metric}", _table(table), evaluated)
     found["n_folds_done"] = _counts(configurations, Kind.FINISHED)
     found["n_given_up"] = _counts(configurations, Kind.GAVE_UP)
     found["n_failed"] = _counts(configurations, *FAILED)
@@ -59,12 +73,16 @@ def cv_results(
     return found
 
 
-def _fit_seconds(result: FoldResult) -> float:
-    return result.fit_seconds
+def _fit_seconds(pull: PullRecord | None) -> float | None:
+    if pull is None or pull.kind is Kind.GAVE_UP:
+        return None
+    return pull.seconds if pull.result is None else pull.result.fit_seconds
 
 
-def _score_seconds(result: FoldResult) -> float:
-    return result.score_seconds
+def _score_seconds(pull: PullRecord | None) -> float | None:
+    if pull is None or pull.kind is Kind.GAVE_UP:
+        return None
+    return 0.0 if pull.result is None else pull.result.score_seconds
 
 
 def _metrics(results: list[list[FoldResult | None]]) -> list[str]:
@@ -90,24 +108,43 @@ def _table(rows: list[list[float | None]]) -> Floats:
     return np.array(numbers, dtype=np.float64)
 
 
-def _store(found: dict[str, Any], name: str, scores: Floats) -> None:
+def _store(found: dict[str, Any], name: str, scores: Floats, evaluated: Flags) -> None:
     for fold in range(scores.shape[1]):
         found[f"split{fold}_{name}"] = scores[:, fold].copy()
-    found[f"mean_{name}"], found[f"std_{name}"] = _mean(scores), _deviation(scores)
+    found[f"mean_{name}"] = _mean(scores, evaluated)
+    found[f"std_{name}"] = _deviation(scores, evaluated)
 
 
-def _mean(table: Floats) -> Floats:
-    """Over what is there; NaN where nothing is. A full row is averaged as numpy does it."""
-    present = ~np.isnan(table)
-    counts = present.sum(axis=1)
+def warn_of_non_finite(results: dict[str, Any], configurations: Any) -> None:
+    """As scikit-learn does, if a fit has finished with a score that is no number."""
+    finished = [r for one in configurations for p in one.pulls.values() if (r := p.result)]
+    for which in ("test", "train"):
+        scores = [getattr(result, f"{which}_scores") for result in finished]
+        flat = [v for s in scores if s is not None for v in _values(s)]
+        if all(math.isfinite(value) for value in flat):
+            continue
+        for name in [key for key in results if key.startswith(f"mean_{which}_")]:
+            text = f"One or more of the {which} scores are non-finite: {results[name]}"
+            warnings.warn(text, UserWarning, stacklevel=5)
+
+
+def _values(scores: Scores) -> list[float]:
+    return list(scores.values()) if isinstance(scores, Mapping) else [float(scores)]
+
+
+def _mean(table: Floats, evaluated: Flags) -> Floats:
+    """Over the folds that were evaluated, of which one without a number leaves none."""
+    counts = evaluated.sum(axis=1)
     with np.errstate(invalid="ignore", over="ignore"):
-        partial = np.where(present, table, 0.0).sum(axis=1) / np.where(counts > 0, counts, np.nan)
-        return np.where(present.all(axis=1), np.average(table, axis=1), partial)
+        partial = np.where(evaluated, table, 0.0).sum(axis=1) / np.where(
+            counts > 0, counts, np.nan
+        )
+        return np.where(evaluated.all(axis=1), np.average(table, axis=1), partial)
 
 
-def _deviation(table: Floats) -> Floats:
+def _deviation(table: Floats, evaluated: Flags) -> Floats:
     with np.errstate(invalid="ignore", over="ignore"):
-        return np.sqrt(_mean((table - _mean(table)[:, None]) ** 2))
+        return np.sqrt(_mean((table - _mean(table, evaluated)[:, None]) ** 2, evaluated))
 
 
 def _ranks(means: Floats, full: NDArray[np.bool_]) -> NDArray[np.int32]:

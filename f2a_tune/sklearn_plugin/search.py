@@ -9,12 +9,11 @@ from __future__ import annotations
 
 import math
 import numbers
-import pickle
 import uuid
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, cast
 
 import numpy as np
 import optuna
@@ -45,7 +44,7 @@ from f2a_tune.sklearn_plugin.fold import FoldData
 from f2a_tune.sklearn_plugin.players import Players, Work
 from f2a_tune.sklearn_plugin.pools import lent_pool
 from f2a_tune.sklearn_plugin.record import SearchRecord
-from f2a_tune.sklearn_plugin.results import FAILED, cv_results
+from f2a_tune.sklearn_plugin.results import FAILED, cv_results, warn_of_non_finite
 from f2a_tune.sklearn_plugin.studies import open_study, quiet_optuna
 from f2a_tune.sklearn_plugin.watching import Progress, Watch
 
@@ -56,6 +55,8 @@ REFIT_MARGIN = 1.3
 REFIT_SLACK_SECONDS = 0.05
 CLOSING_PATIENCE_SECONDS = 5.0
 PROPOSALS = ("model", "random")
+# Whose objects any worker can load without more ado.
+PLAIN_LIBRARIES = ("numpy", "scipy", "pandas", "polars")
 
 
 class PartialValidationWarning(UserWarning):
@@ -193,6 +194,10 @@ class F2ASearchCV(_compat.base_search_cv()):  # type: ignore[misc]
         splitter = check_cv(self.cv, y, classifier=is_classifier(self.estimator))
         self.n_splits_ = splitter.get_n_splits(X, y, **routed.splitter.split)
         splits = list(splitter.split(X, y, **routed.splitter.split))
+        if not splits:
+            raise ValueError(
+                "No fits were performed. Was the CV iterator empty? Were there no candidates?"
+            )
         if len(splits) != self.n_splits_:
             raise ValueError(
                 "cv.split and cv.get_n_splits return inconsistent results. "
@@ -284,6 +289,7 @@ class F2ASearchCV(_compat.base_search_cv()):  # type: ignore[misc]
             configurations, self.n_splits_, error_score, train=self.return_train_score
         )
         search.warn_of_failures(error_score)
+        warn_of_non_finite(results, configurations)
         self.cv_results_ = results
         self.scorer_ = _compat.scorers_by_name(scorers)
         if self.refit or not self.multimetric_:
@@ -459,14 +465,22 @@ class _Search:
         return (n_train + len(test)) / n_train
 
 
-def _shareable(data: FoldData) -> Any:
-    """As it is where plain pickle can take it: then arrays are mapped, not copied."""
-    try:
-        pickle.dumps((data.scorer, data.fit_params, data.score_params))
-        pickle.dumps(type(data.X))
-    except Exception:
-        return CloudPickled("X, y, scoring or fit parameters", data)
-    return data
+def _shareable(data: FoldData) -> FoldData:
+    """Arrays and frames as they are, so that workers map them; the rest as functions may be."""
+    return replace(
+        data,
+        X=_plain_or_packed("X", data.X),
+        y=_plain_or_packed("y", data.y),
+        scorer=CloudPickled("scoring", data.scorer),
+        fit_params=cast("Any", CloudPickled("fit parameters", data.fit_params)),
+        score_params=cast("Any", CloudPickled("fit parameters", data.score_params)),
+    )
+
+
+def _plain_or_packed(name: str, value: Any) -> Any:
+    library = type(value).__module__.partition(".")[0]
+    plain = library in PLAIN_LIBRARIES and getattr(value, "dtype", None) != np.dtype(object)
+    return value if plain or value is None else CloudPickled(name, value)
 
 
 def _warn_partial(results: dict[str, Any], index: int, n_folds: int) -> None:
