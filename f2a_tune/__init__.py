@@ -20,12 +20,13 @@ if TYPE_CHECKING:
         optimize,
     )
     from f2a_tune.outcome import Outcome
-    from f2a_tune.sklearn_plugin import cross_val_score
+    from f2a_tune.sklearn_plugin import F2ASearchCV, cross_val_score
 
 __version__ = "0.1.0.dev0"
 
 _HOMES = {
     "CutoffPool": "f2a_tune.cutoff",
+    "F2ASearchCV": "f2a_tune.sklearn_plugin",
     "WaitUCBPruner": "f2a_tune.optuna_plugin",
     "WaitUCBSampler": "f2a_tune.optuna_plugin",
     "Outcome": "f2a_tune.outcome",
@@ -41,6 +42,7 @@ _PACKAGES = ("bandit", "cutoff", "logging", "visualization")
 
 __all__ = [
     "CutoffPool",
+    "F2ASearchCV",
     "Outcome",
     "WaitUCBPruner",
     "WaitUCBSampler",

@@ -65,9 +65,13 @@ class Budget:
         self.clock = clock
         self._start = clock()
 
+    def charge(self, seconds: float) -> None:
+        """Count seconds that were spent before."""
+        self._start -= seconds
+
     @property
     def spent_seconds(self) -> float:
-        """Since it was made."""
+        """Since it was made, and before."""
         return self.clock() - self._start
 
     @property

@@ -45,7 +45,7 @@ from f2a_tune.sklearn_plugin.players import Players, Work
 from f2a_tune.sklearn_plugin.pools import lent_pool
 from f2a_tune.sklearn_plugin.record import SearchRecord
 from f2a_tune.sklearn_plugin.results import FAILED, cv_results, warn_of_non_finite
-from f2a_tune.sklearn_plugin.studies import open_study, quiet_optuna
+from f2a_tune.sklearn_plugin.studies import RunRecord, open_study, quiet_optuna
 from f2a_tune.sklearn_plugin.watching import Progress, Watch
 
 # A refit is on more rows than a fold's fit, and some fits grow with their square; a third more for
@@ -345,6 +345,7 @@ class _Search:
         self.data, self.budget = data, budget
         self.race = settings.race
         self.player_seconds = self.played_seconds = 0.0
+        self.run_record = RunRecord(record.study, budget)
         self.players: Players | None = None
 
     def run(self, watch: Watch) -> None:
@@ -363,7 +364,7 @@ class _Search:
                 self.settings.most_configurations,
                 raise_errors=self.owner.error_score == "raise",
             )
-            self.players.watchers += [watch, *(self.owner.callbacks or ())]
+            self.players.watchers += [watch, self.run_record, *(self.owner.callbacks or ())]
             if self.owner.verbose:
                 self.players.watchers.append(Progress(self))
             begin = self.budget.spent_seconds
@@ -382,13 +383,15 @@ class _Search:
                 self.played_seconds = self.budget.spent_seconds - begin
                 self.player_seconds = self.played_seconds * self.settings.n_players
                 self.record.end()
+                self.run_record.write()
                 if not pool.closed:
                     pool.forget(shared)
 
     def use(self, refit_seconds: float) -> BudgetUse:
         """Where the seconds went."""
         assert self.players is not None
-        other = self.budget.spent_seconds - self.played_seconds - refit_seconds
+        mine = self.budget.spent_seconds - self.run_record.earlier_seconds
+        other = mine - self.played_seconds - refit_seconds
         return self.players.account.close(self.player_seconds, other, refit_seconds)
 
     def recommendation(self) -> Recommendation | None:

@@ -293,6 +293,11 @@ def test_killed_and_resumed(tmp_path):
     )
     # Only what was in flight, or not there yet, has been fitted.
     assert found.budget_.n_finished == 2 * (n_configurations + 2) - known
+    spent = [v["seconds"] for k, v in found.study_.user_attrs.items() if k.startswith("f2a:run:")]
+    assert len(spent) == 2
+    assert all(seconds > 0 for seconds in spent)
+    used_up = search(Toy(), space, resume=True, **{**options, "time_budget": sum(spent) / 2})
+    assert used_up.fit(X, Y).budget_.n_finished == 0
     with pytest.raises(ValueError, match="is in the storage already: give resume=True"):
         search(Toy(), space, **options).fit(X, Y)
     with pytest.raises(ValueError, match="a search with other data"):
