@@ -19,7 +19,6 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from joblib import Parallel, delayed
 from optuna.exceptions import ExperimentalWarning, TrialPruned, UpdateFinishedTrialError
 from optuna.storages import fail_stale_trials
 from optuna.trial import TrialState
@@ -32,6 +31,7 @@ from f2a_tune.cutoff.pool import checked_call, checked_memory
 from f2a_tune.cutoff.shared import CloudPickled
 from f2a_tune.logging import get_logger
 from f2a_tune.optuna_plugin import running
+from f2a_tune.optuna_plugin.crew import Crew
 from f2a_tune.optuna_plugin.dead import fail_dead_trials
 from f2a_tune.optuna_plugin.plan import ERROR, OUTCOME, PLAN, SECONDS, Plan
 from f2a_tune.optuna_plugin.progress import Progress
@@ -130,30 +130,18 @@ def optimize(
         table = _Table(study, pool, pool.share("objective", packed), run, limits)
         player = _Player(table, watchers, caught, progress)
         try:
-            _play(player, n_players)
+            play = player.play if n_players == 1 else player.play_in_thread
+            player.crew.play(play, n_players)
         except (
             BaseException
         ):  # Ctrl-C while the players are in threads: let them close their trials
-            player.end()
+            player.crew.end()
             pool.close()
-            player.wait_until_idle()
+            player.crew.wait_until_idle(CLOSING_PATIENCE_SECONDS)
             raise
         finally:
             progress.close()
             _record_run(study, run, n_players)
-
-
-def _play(player: _Player, n_players: int) -> None:
-    if n_players == 1:
-        player.play()
-        return
-    # Threads: each supervises one worker process at a time.
-    errors = Parallel(n_jobs=n_players, backend="threading")(
-        delayed(player.play_in_thread)() for _ in range(n_players)
-    )
-    for error in errors:
-        if error is not None:
-            raise error
 
 
 @dataclass(frozen=True)
@@ -186,10 +174,8 @@ class _Player:
         self._table, self._callbacks, self._catch = table, callbacks, catch
         self._progress = progress
         self._counter, self._lock = itertools.count(), threading.Lock()
-        self._ended = False
         self._next_burial = -math.inf
-        self._idle = threading.Condition()
-        self._n_busy = 0
+        self.crew = Crew()
 
     def play(self) -> None:
         """Run one trial after another."""
@@ -198,35 +184,15 @@ class _Player:
                 self._one_trial()
         _compat.release_session(self._table.study)
 
-    def play_in_thread(self) -> BaseException | None:
-        """The same in a thread of its own; what went wrong ends the other players too."""
-        with self._idle:
-            self._n_busy += 1
-        try:
-            with _compat.optimize_loop(self._table.study):
-                self._table.study.sampler.reseed_rng()
-                self.play()
-        except BaseException as error:
-            self.end()
-            return error
-        finally:
-            with self._idle:
-                self._n_busy -= 1
-                self._idle.notify_all()
-        return None
-
-    def end(self) -> None:
-        """Begin no more trials."""
-        self._ended = True
-
-    def wait_until_idle(self) -> None:
-        """Until all threads have told what became of their trials."""
-        with self._idle:
-            self._idle.wait_for(lambda: self._n_busy == 0, timeout=CLOSING_PATIENCE_SECONDS)
+    def play_in_thread(self) -> None:
+        """The same in a thread of its own."""
+        with _compat.optimize_loop(self._table.study):
+            self._table.study.sampler.reseed_rng()
+            self.play()
 
     def _may_go_on(self) -> bool:
         remaining = self._table.run.budget.remaining_seconds
-        if self._ended or _compat.stop_requested(self._table.study):
+        if self.crew.ended or _compat.stop_requested(self._table.study):
             return False
         if remaining < SHORTEST_TRIAL_SECONDS + CLOSING_SECONDS:
             return False

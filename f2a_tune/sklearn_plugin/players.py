@@ -12,10 +12,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from joblib import Parallel, delayed
-
 from f2a_tune.clock import Budget, sleep_seconds
 from f2a_tune.cutoff import CutoffPool, Shared
+from f2a_tune.optuna_plugin.crew import Crew
 from f2a_tune.outcome import Kind, Outcome
 from f2a_tune.racing import Offer, Proposals, Pull, Race
 from f2a_tune.sklearn_plugin.account import Account
@@ -71,47 +70,14 @@ class Players:
         self.account = Account()
         self.watchers: list[Callable[[Event], bool]] = []
         self._lock = threading.Lock()
-        self._ended = False
-        self._idle = threading.Condition()
-        self._n_busy = 0
+        self.crew = Crew()
 
     def play(self, n_players: int) -> None:
         """Until the end; an error of one ends all."""
-        if n_players == 1:
-            self._one_player()
-            return
-        errors = Parallel(n_jobs=n_players, backend="threading")(
-            delayed(self._in_thread)() for _ in range(n_players)
-        )
-        for error in errors:
-            if error is not None:
-                raise error
-
-    def end(self) -> None:
-        """Begin no more pulls."""
-        self._ended = True
-
-    def wait_until_idle(self, seconds: float) -> None:
-        """Until all threads have written down what became of their pulls."""
-        with self._idle:
-            self._idle.wait_for(lambda: self._n_busy == 0, timeout=seconds)
-
-    def _in_thread(self) -> BaseException | None:
-        with self._idle:
-            self._n_busy += 1
-        try:
-            self._one_player()
-        except BaseException as error:
-            self.end()
-            return error
-        finally:
-            with self._idle:
-                self._n_busy -= 1
-                self._idle.notify_all()
-        return None
+        self.crew.play(self._one_player, n_players)
 
     def _one_player(self) -> None:
-        while not self._ended:
+        while not self.crew.ended:
             with self._lock:
                 pull = self._next()
                 waiting = bool(self.race.in_flight) and pull is None
@@ -130,7 +96,7 @@ class Players:
         return self.race.budget_seconds - max(self._seconds_left(), 0.0)
 
     def _next(self) -> Pull | None:
-        if self._ended or self._seconds_left() < SHORTEST_PULL_SECONDS:
+        if self.crew.ended or self._seconds_left() < SHORTEST_PULL_SECONDS:
             return None
         now, offer = self._now(), None
         if self.race.reservoir_open:
@@ -181,4 +147,4 @@ class Players:
                 outcome.unwrap()
             for watcher in self.watchers:
                 if watcher(Event(pull, outcome, params)):
-                    self._ended = True
+                    self.crew.end()

@@ -371,9 +371,9 @@ class _Search:
             try:
                 self.players.play(self.settings.n_players)
             except KeyboardInterrupt:
-                self.players.end()
+                self.players.crew.end()
                 pool.close()
-                self.players.wait_until_idle(CLOSING_PATIENCE_SECONDS)
+                self.players.crew.wait_until_idle(CLOSING_PATIENCE_SECONDS)
                 warnings.warn(
                     "the search was interrupted: it is fitted with the best found until then.",
                     SearchInterruptedWarning,
