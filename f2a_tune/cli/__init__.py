@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from f2a_tune import __version__
+from f2a_tune.cli.interrupts import kept_interrupts
 
 DONE, BAD_INPUT, INTERRUPTED = 0, 2, 130
 
@@ -21,7 +22,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; ``arguments`` defaults to those of the process."""
     options = _parser().parse_args(arguments)
     try:
-        options.run(options)
+        with kept_interrupts():
+            options.run(options)
     except KeyboardInterrupt:
         print("f2a-tune: interrupted", file=sys.stderr)
         return INTERRUPTED
