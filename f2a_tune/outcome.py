@@ -20,6 +20,10 @@ class Kind(StrEnum):
     OUT_OF_MEMORY = "out_of_memory"
 
 
+FAILED = (Kind.FAILED, Kind.OUT_OF_MEMORY)
+"""The kinds that say nothing about how long a call takes: it went wrong."""
+
+
 class CutoffExceededError(TimeoutError):
     """A call did not finish by its cutoff; raised only by `Outcome.unwrap`."""
 

@@ -65,18 +65,9 @@ class PostgresServer:
 
     def _run(self, program: str, *args: object) -> None:
         command = [str(self._programs / program), *map(str, args)]
-        done = (
-            subprocess.run(
-                command, cwd="/", stdout=subprocess.PIPE, stderr=subprocess.STDOUT, **self._owner
-            )
-            if program != "pg_ctl"
-            else subprocess.run(
-                # A server inherits what it is given: a pipe would stay open as long as it lives.
-                command,
-                cwd="/",
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-                **self._owner,
-            )
+        # A server inherits what it is given: a pipe would stay open as long as it lives.
+        output = subprocess.DEVNULL if program == "pg_ctl" else subprocess.PIPE
+        done = subprocess.run(
+            command, cwd="/", stdout=output, stderr=subprocess.STDOUT, **self._owner
         )
         assert done.returncode == 0, (command, done.stdout)

@@ -37,6 +37,7 @@ from f2a_tune.optuna_plugin.plan import ERROR, OUTCOME, PLAN, SECONDS, Plan
 from f2a_tune.optuna_plugin.progress import Progress
 from f2a_tune.optuna_plugin.remote import TrialAnswers, call_objective
 from f2a_tune.optuna_plugin.running import Run
+from f2a_tune.optuna_plugin.runs import record_run
 from f2a_tune.outcome import ErrorReport, Kind, Outcome
 
 if TYPE_CHECKING:
@@ -141,7 +142,7 @@ def optimize(
             raise
         finally:
             progress.close()
-            _record_run(study, run, n_players)
+            record_run(study, run.name, run.budget.spent_seconds, n_players)
 
 
 @dataclass(frozen=True)
@@ -320,12 +321,6 @@ def _log(trial: FrozenTrial, outcome: Outcome) -> None:
     else:
         why = outcome.error or f"the value {outcome.value!r} is not acceptable"
         _logger.warning("Trial %d failed after %s: %s", trial.number, seconds, why)
-
-
-def _record_run(study: Study, run: Run, n_players: int) -> None:
-    """A key of its own for every run: no other worker writes to it."""
-    content = {"seconds": run.budget.spent_seconds, "players": n_players}
-    study.set_user_attr(f"f2a:run:{run.name}", content)
 
 
 def _checked_trials(n_trials: Any) -> int | None:

@@ -52,13 +52,7 @@ class WaitUCBPruner(BasePruner):
         else:  # it began in another process, or without our sampler
             plan = Plan.of(trial)
             cutoff = math.inf if plan is None else plan.cutoff_seconds
-            elapsed = _elapsed_by_wall_clock(trial)
+            elapsed = running.seconds_by_wall_clock(trial) or 0.0
         if elapsed > cutoff:
             return True
         return self.pruner is not None and self.pruner.prune(study, trial)
-
-
-def _elapsed_by_wall_clock(trial: FrozenTrial) -> float:
-    if trial.datetime_start is None:
-        return 0.0
-    return (clock.wall_clock() - trial.datetime_start).total_seconds()

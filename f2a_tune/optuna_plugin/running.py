@@ -89,6 +89,13 @@ def seconds_seen(study: Study, trial: FrozenTrial) -> float:
         return now - seen.setdefault(_compat.trial_id_of(trial), now)
 
 
+def seconds_by_wall_clock(trial: FrozenTrial) -> float | None:
+    """Since Optuna says that a trial began; None if it does not say."""
+    if trial.datetime_start is None:
+        return None
+    return (clock.wall_clock() - trial.datetime_start).total_seconds()
+
+
 def find(study: Study, trial: FrozenTrial | Trial) -> RunningTrial | None:
     """What is known of a trial that began here."""
     with _lock:

@@ -273,9 +273,9 @@ def _is_news(trial: FrozenTrial, known: running.RunningTrial, seconds: float) ->
     said = trial.user_attrs.get(SECONDS)
     if said is not None:
         return bool(said == known.copied_seconds)  # by another trial, of which this is a copy
-    if trial.datetime_start is None:
+    by_wall_clock = running.seconds_by_wall_clock(trial)
+    if by_wall_clock is None:
         return True
-    by_wall_clock = (clock.wall_clock() - trial.datetime_start).total_seconds()
     return abs(by_wall_clock - seconds) > CLOCKS_AGREE_SECONDS + CLOCKS_AGREE_SHARE * seconds
 
 

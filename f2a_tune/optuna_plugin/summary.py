@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +12,8 @@ from optuna.trial import TrialState
 
 from f2a_tune import _compat
 from f2a_tune.optuna_plugin.history import StudyHistory, is_given_up, seconds_of
-from f2a_tune.optuna_plugin.plan import Plan, configuration_key, number_or
+from f2a_tune.optuna_plugin.plan import Plan, configuration_key
+from f2a_tune.optuna_plugin.runs import recorded_runs
 from f2a_tune.racing import Race
 
 if TYPE_CHECKING:
@@ -146,7 +146,7 @@ def budget_summary(study: Study) -> BudgetSummary:
     """
     seconds = {"finished": 0.0, "given_up": 0.0, "failed": 0.0}
     counts = dict.fromkeys(seconds, 0)
-    runs = _recorded_runs(study)
+    runs = recorded_runs(study)
     overhead = sum(runs.values())
     for trial in _compat.all_trials(study):
         if not trial.state.is_finished():
@@ -174,13 +174,3 @@ def _kind(trial: FrozenTrial, plan: Plan | None) -> str:
     if trial.state is TrialState.COMPLETE:
         return "finished"
     return "given_up" if is_given_up(trial, plan) else "failed"
-
-
-def _recorded_runs(study: Study) -> dict[str, float]:
-    """Worker-seconds of every call of `optimize` that came to its end."""
-    runs = {}
-    for key, content in study.user_attrs.items():
-        if key.startswith("f2a:run:") and isinstance(content, Mapping):
-            players = number_or(content.get("players"), 1.0)
-            runs[key.removeprefix("f2a:run:")] = number_or(content.get("seconds"), 0.0) * players
-    return runs

@@ -73,10 +73,6 @@ def test_a_trial_that_somebody_closed_does_not_end_the_search():
         time.sleep(0.5)
         return 1.0
 
-    def close(study, trial):
-        if trial.number == 0:
-            raise AssertionError("it was closed by somebody else")
-
     def meddle(study, trial):
         study._storage.set_trial_state_values(trial._trial_id, TrialState.FAIL)
 
