@@ -99,6 +99,22 @@ class CandidateSpace:
                 found[name] = one.stored(value), one.distribution
         return found
 
+    def drawn(self, suggest: Callable[[str, BaseDistribution], Any]) -> Floats:
+        """The row that somebody else draws, who says what `stored` would for every parameter."""
+        values: dict[str, Any] = {}
+        for parameter in self.space.parameters:
+            if any(values.get(parent) not in allowed for parent, allowed in parameter.active_if):
+                continue
+            if parameter.name == WHICH:
+                values[WHICH] = suggest(WHICH, CategoricalDistribution(parameter.choices))
+                continue
+            distribution = self._dimensions[parameter.name].distribution
+            value = suggest(parameter.name, distribution)
+            if isinstance(distribution, CategoricalDistribution):
+                value = int(distribution.to_internal_repr(value))  # its place in the list
+            values[parameter.name] = value
+        return self.space.encode(values)
+
     @property
     def fingerprint(self) -> str:
         """The same for the same space, in any process."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from f2a_tune.clock import Budget, sleep_seconds
 from f2a_tune.cutoff import CutoffPool, Shared
@@ -20,6 +20,7 @@ from f2a_tune.racing import Offer, Proposals, Pull, Race
 from f2a_tune.sklearn_plugin.account import Account
 from f2a_tune.sklearn_plugin.fold import evaluate_fold
 from f2a_tune.sklearn_plugin.record import PullRecord, SearchRecord
+from f2a_tune.sklearn_plugin.threads import one_blas_thread
 
 # What ending the last pull takes: killing it, writing it down.
 CLOSING_SECONDS = 0.03
@@ -35,8 +36,18 @@ class Work:
 
     pool: CutoffPool
     data: Shared
-    estimator: Any
     memory: int | None
+
+
+class Refit(Protocol):
+    """What refitting the winner will take."""
+
+    def expected_seconds(self, changed: int | None = None) -> float:
+        """Of the best so far, when one more fold of configuration ``changed`` has finished."""
+
+    @property
+    def seconds_per_second(self) -> float:
+        """Of a fold's fit."""
 
 
 @dataclass(frozen=True)
@@ -58,23 +69,26 @@ class Players:
         record: SearchRecord,
         work: Work,
         budget: Budget,
-        reserve: Callable[[], float],
+        refit: Refit,
         most_configurations: float,
         *,
         raise_errors: bool = False,
     ) -> None:
         self.race, self.proposals, self.record, self.work = race, proposals, record, work
         self.budget, self.most = budget, most_configurations
-        self._predict_refit, self._raise_errors = reserve, raise_errors
-        self._refit_seconds = reserve()
+        self._refit, self._raise_errors = refit, raise_errors
+        self._refit_seconds = refit.expected_seconds()
         self.account = Account()
         self.watchers: list[Callable[[Event], bool]] = []
         self._lock = threading.Lock()
+        self._offered: tuple[tuple[int, ...], Offer | None] | None = None
+        """What to draw next, with how much was known when it was chosen."""
         self.crew = Crew()
 
     def play(self, n_players: int) -> None:
         """Until the end; an error of one ends all."""
-        self.crew.play(self._one_player, n_players)
+        with one_blas_thread():  # fits run elsewhere, and need the cores
+            self.crew.play(self._one_player, n_players)
 
     def _one_player(self) -> None:
         while not self.crew.ended:
@@ -90,6 +104,12 @@ class Players:
 
     def _seconds_left(self) -> float:
         return self.budget.remaining_seconds - self._refit_seconds - CLOSING_SECONDS
+
+    def _longest_pull(self) -> float:
+        """A fit after which there is no time to refit it is of no use."""
+        with_refit = self.budget.remaining_seconds - CLOSING_SECONDS
+        with_refit /= 1.0 + self._refit.seconds_per_second
+        return min(self._seconds_left(), with_refit)
 
     def _now(self) -> float:
         """Seconds of the race's budget: what is kept for the refit is spent already."""
@@ -115,18 +135,21 @@ class Players:
     def _offer(self, now: float) -> Offer | None:
         if len(self.record.configurations) >= self.most:
             return None
-        units = [one.unit for one in self.record.configurations]
-        cutoff = max(self.race.fresh_cutoff(now), 1e-6)
-        return self.proposals.offer(self.race.ledger, units, cutoff)
+        # More folds of known configurations hardly change what to draw next, and a model is slow.
+        ledger, units = self.race.ledger, self.record.units
+        known = (len(units), ledger.n_scored, int((ledger.waited > 0).sum()))
+        if self._offered is None or self._offered[0] != known:
+            cutoff = max(self.race.fresh_cutoff(now), 1e-6)
+            self._offered = known, self.proposals.offer(ledger, units, cutoff)
+        return self._offered[1]
 
     def _run(self, pull: Pull) -> None:
         params = self.record.configurations[pull.configuration].params
-        cutoff = min(pull.cutoff_seconds, max(self._seconds_left(), SHORTEST_PULL_SECONDS))
+        cutoff = min(pull.cutoff_seconds, max(self._longest_pull(), SHORTEST_PULL_SECONDS))
         try:
             outcome = self.work.pool.run(
                 evaluate_fold,
                 self.work.data,
-                self.work.estimator,
                 params,
                 pull.fold,
                 cutoff=cutoff,
@@ -142,7 +165,7 @@ class Players:
             self.race.tell(pull, kept.outcome(self.record.metric))
             self.account.add(outcome)
             if outcome.ok:
-                self._refit_seconds = self._predict_refit()
+                self._refit_seconds = self._refit.expected_seconds(pull.configuration)
             elif self._raise_errors and outcome.kind is not Kind.GAVE_UP:
                 outcome.unwrap()
             for watcher in self.watchers:

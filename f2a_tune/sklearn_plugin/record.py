@@ -18,7 +18,7 @@ from optuna.trial import TrialState
 
 from f2a_tune import _compat
 from f2a_tune.optuna_plugin.plan import finite_or_none, number_or
-from f2a_tune.outcome import ErrorReport, Kind, Outcome
+from f2a_tune.outcome import FAILED, ErrorReport, Kind, Outcome
 from f2a_tune.sklearn_plugin.fold import FoldResult, Scores
 
 if TYPE_CHECKING:
@@ -130,12 +130,28 @@ class SearchRecord:
     def __init__(self, study: Study, space: CandidateSpace, n_folds: int, metric: str | None):
         self.study, self.space, self.n_folds, self.metric = study, space, n_folds, metric
         self.configurations: list[ConfigurationRecord] = []
+        self.units: list[Floats] = []
+        """Rows of all configurations, as proposals want them."""
+
+    @property
+    def pulls(self) -> list[PullRecord]:
+        """The last pull of every fold of every configuration."""
+        return [pull for one in self.configurations for pull in one.pulls.values()]
+
+    @property
+    def results(self) -> list[FoldResult]:
+        """Of all folds that have finished."""
+        return [pull.result for pull in self.pulls if pull.result is not None]
 
     def begin(self, unit: Floats) -> int:
         """A new configuration; returns its place."""
         trial = self._open(unit)
-        self.configurations.append(ConfigurationRecord(unit, self.space.params(unit), trial))
+        self._append(unit, trial)
         return len(self.configurations) - 1
+
+    def _append(self, unit: Floats, trial: Trial | None) -> None:
+        self.units.append(unit)
+        self.configurations.append(ConfigurationRecord(unit, self.space.params(unit), trial))
 
     def _open(self, unit: Floats) -> Trial:
         trial = self.study.ask()
@@ -177,7 +193,7 @@ class SearchRecord:
         for configuration in self.configurations:
             trial = configuration.trial
             if trial is not None and configuration.count(Kind.FINISHED) < self.n_folds:
-                failed = configuration.count(Kind.FAILED, Kind.OUT_OF_MEMORY) > 0
+                failed = configuration.count(*FAILED) > 0
                 state = TrialState.FAIL if failed else TrialState.PRUNED
                 self.study.tell(trial, state=state, skip_if_finished=True)
 
@@ -192,7 +208,7 @@ class SearchRecord:
             live = None if trial.state.is_finished() else _compat.live_trial(self.study, trial)
             place = places.setdefault(row.tobytes(), len(self.configurations))
             if place == len(self.configurations):
-                self.configurations.append(ConfigurationRecord(row, self.space.params(row), live))
+                self._append(row, live)
             configuration = self.configurations[place]
             configuration.trial = live
             for fold in range(self.n_folds):

@@ -15,13 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import rankdata
 
-from f2a_tune.outcome import Kind
+from f2a_tune.outcome import FAILED, Kind
 from f2a_tune.sklearn_plugin.fold import FoldResult, Scores
 from f2a_tune.sklearn_plugin.record import ConfigurationRecord, PullRecord
 
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
-FAILED = (Kind.FAILED, Kind.OUT_OF_MEMORY)
 
 
 def cv_results(
@@ -115,9 +114,8 @@ def _store(found: dict[str, Any], name: str, scores: Floats, evaluated: Flags) -
     found[f"std_{name}"] = _deviation(scores, evaluated)
 
 
-def warn_of_non_finite(results: dict[str, Any], configurations: Any) -> None:
+def warn_of_non_finite(results: dict[str, Any], finished: Sequence[FoldResult]) -> None:
     """As scikit-learn does, if a fit has finished with a score that is no number."""
-    finished = [r for one in configurations for p in one.pulls.values() if (r := p.result)]
     for which in ("test", "train"):
         scores = [getattr(result, f"{which}_scores") for result in finished]
         flat = [v for s in scores if s is not None for v in _values(s)]

@@ -7,17 +7,19 @@ search learns is in the study; the estimator only reads it.
 
 from __future__ import annotations
 
+import copy
 import math
 import numbers
 import uuid
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import Any, cast
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import optuna
 from joblib import effective_n_jobs
+from optuna.samplers import BaseSampler
 from sklearn.base import clone, is_classifier
 from sklearn.exceptions import FitFailedWarning
 from sklearn.model_selection import check_cv
@@ -28,8 +30,7 @@ from f2a_tune.bandit import Policy
 from f2a_tune.checks import known_name, positive_integer, positive_number
 from f2a_tune.clock import Budget
 from f2a_tune.cutoff.pool import checked_memory
-from f2a_tune.cutoff.shared import CloudPickled
-from f2a_tune.outcome import Kind
+from f2a_tune.outcome import FAILED, Kind
 from f2a_tune.racing import (
     ModelProposals,
     Proposals,
@@ -44,7 +45,8 @@ from f2a_tune.sklearn_plugin.fold import FoldData
 from f2a_tune.sklearn_plugin.players import Players, Work
 from f2a_tune.sklearn_plugin.pools import lent_pool
 from f2a_tune.sklearn_plugin.record import SearchRecord
-from f2a_tune.sklearn_plugin.results import FAILED, cv_results, warn_of_non_finite
+from f2a_tune.sklearn_plugin.results import cv_results, warn_of_non_finite
+from f2a_tune.sklearn_plugin.sampled import SampledProposals
 from f2a_tune.sklearn_plugin.studies import RunRecord, open_study, quiet_optuna
 from f2a_tune.sklearn_plugin.watching import Progress, Watch
 
@@ -55,8 +57,6 @@ REFIT_MARGIN = 1.3
 REFIT_SLACK_SECONDS = 0.05
 CLOSING_PATIENCE_SECONDS = 5.0
 PROPOSALS = ("model", "random")
-# Whose objects any worker can load without more ado.
-PLAIN_LIBRARIES = ("numpy", "scipy", "pandas", "polars")
 
 
 class PartialValidationWarning(UserWarning):
@@ -88,7 +88,8 @@ class F2ASearchCV(_compat.base_search_cv()):  # type: ignore[misc]
     policy
         "race" (default), "wait-ucb", or a policy of `f2a_tune.bandit`.
     proposals
-        Where configurations come from: "model" (default, also None) or "random".
+        Where configurations come from: "model" (default, also None), "random", or an Optuna
+        sampler.
     scoring, n_jobs, refit, cv, verbose, random_state, error_score, return_train_score
         As in `RandomizedSearchCV`. With ``verbose=1`` a line now and then says how it goes.
     storage, study_name, resume
@@ -134,7 +135,7 @@ class F2ASearchCV(_compat.base_search_cv()):  # type: ignore[misc]
         time_budget: float = 60,
         timeouts: Any = None,
         policy: str | Policy = "race",
-        proposals: str | None = None,
+        proposals: str | BaseSampler | None = None,
         scoring: Any = None,
         n_jobs: int | None = None,
         refit: Any = True,
@@ -205,6 +206,7 @@ class F2ASearchCV(_compat.base_search_cv()):  # type: ignore[misc]
             )
         space = CandidateSpace(self.param_distributions, self.estimator)
         data = FoldData(
+            clone(self.estimator),
             X,
             y,
             splits,
@@ -234,14 +236,10 @@ class F2ASearchCV(_compat.base_search_cv()):  # type: ignore[misc]
         most = math.inf
         if self.max_configurations is not None:
             most = positive_integer("max_configurations", self.max_configurations)
-        if self.proposals is not None:
-            known_name("proposals", self.proposals, PROPOSALS)
         if self.error_score != "raise" and not isinstance(self.error_score, numbers.Real):
             raise ValueError(f"error_score must be a number or 'raise', got {self.error_score!r}.")
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        proposals: Proposals = RandomProposals(space.space, seed)
-        if self.proposals != "random":
-            proposals = ModelProposals(space.space, seed)
+        proposals = self._proposals(space, seed)
         n_players = effective_n_jobs(self.n_jobs)
         race = Race(
             self.n_splits_,
@@ -253,6 +251,20 @@ class F2ASearchCV(_compat.base_search_cv()):  # type: ignore[misc]
         )
         memory = checked_memory(self.memory)
         return _Settings(race, proposals, n_players, min(most, space.size), memory)
+
+    def _proposals(self, space: CandidateSpace, seed: int) -> Proposals:
+        if isinstance(self.proposals, BaseSampler):
+            return SampledProposals(space, copy.deepcopy(self.proposals), seed)
+        if isinstance(self.proposals, str):
+            known_name("proposals", self.proposals, PROPOSALS)
+        elif self.proposals is not None:
+            raise TypeError(
+                f"proposals must be one of {', '.join(PROPOSALS)} or an Optuna sampler, got "
+                f"{self.proposals!r} ({type(self.proposals).__name__})."
+            )
+        if self.proposals == "random":
+            return RandomProposals(space.space, seed)
+        return ModelProposals(space.space, seed)
 
     def _study(self, data: FoldData, space: CandidateSpace) -> optuna.Study:
         sampler = optuna.samplers.RandomSampler(seed=0)  # configurations are ours
@@ -272,12 +284,7 @@ class F2ASearchCV(_compat.base_search_cv()):  # type: ignore[misc]
     def _take_over(self, search: _Search, scorers: Any, refit_metric: Any) -> None:
         """Fitted attributes, from what the search has recorded."""
         configurations = search.record.configurations
-        finished = [
-            result
-            for one in configurations
-            for fold in range(self.n_splits_)
-            if (result := one.finished(fold)) is not None
-        ]
+        finished = search.record.results
         if not finished:
             raise ValueError(search.why_nothing())
         self.multimetric_ = isinstance(finished[0].test_scores, Mapping)
@@ -289,7 +296,7 @@ class F2ASearchCV(_compat.base_search_cv()):  # type: ignore[misc]
             configurations, self.n_splits_, error_score, train=self.return_train_score
         )
         search.warn_of_failures(error_score)
-        warn_of_non_finite(results, configurations)
+        warn_of_non_finite(results, finished)
         self.cv_results_ = results
         self.scorer_ = _compat.scorers_by_name(scorers)
         if self.refit or not self.multimetric_:
@@ -305,7 +312,7 @@ class F2ASearchCV(_compat.base_search_cv()):  # type: ignore[misc]
 
     def _refit(self, X: Any, y: Any, fit_params: dict[str, Any], watch: Watch) -> None:
         # Parameters may be estimators themselves: they are cloned too, as scikit-learn does.
-        self.best_estimator_ = clone(clone(self.estimator)).set_params(
+        self.best_estimator_ = clone(self.estimator).set_params(
             **clone(self.best_params_, safe=False)
         )
         begin = clock.monotonic_seconds()
@@ -352,15 +359,15 @@ class _Search:
         """Restore what there is, play, and close the record."""
         self._restore()
         with lent_pool(self.settings.n_players) as pool:
-            shared = pool.share(f"data-{uuid.uuid4().hex}", _shareable(self.data))
-            work = Work(pool, shared, clone(self.owner.estimator), self.settings.memory)
+            shared = pool.share(f"data-{uuid.uuid4().hex}", self.data.shareable())
+            work = Work(pool, shared, self.settings.memory)
             self.players = Players(
                 self.race,
                 self.settings.proposals,
                 self.record,
                 work,
                 self.budget,
-                self._refit_seconds,
+                _Refit(self),
                 self.settings.most_configurations,
                 raise_errors=self.owner.error_score == "raise",
             )
@@ -405,7 +412,7 @@ class _Search:
 
     def why_nothing(self) -> str:
         """An error text for a search without a single score."""
-        pulls = [pull for one in self.record.configurations for pull in one.pulls.values()]
+        pulls = self.record.pulls
         failed = [pull for pull in pulls if pull.kind in FAILED]
         waits = [pull.seconds for pull in pulls if pull.kind is Kind.GAVE_UP]
         if failed and not waits:
@@ -428,7 +435,7 @@ class _Search:
 
     def warn_of_failures(self, error_score: float) -> None:
         """One warning for all fits that failed, as scikit-learn gives it."""
-        pulls = [pull for one in self.record.configurations for pull in one.pulls.values()]
+        pulls = self.record.pulls
         failed = [pull for pull in pulls if pull.kind in FAILED]
         if failed:
             warnings.warn(
@@ -449,41 +456,40 @@ class _Search:
                 again = Pull(place, fold, pull.cutoff_seconds, number=number)
                 self.race.rebuild([(again, pull.outcome(self.record.metric))])
 
-    def _refit_seconds(self) -> float:
-        """What refitting the best so far is expected to take."""
-        found = self.recommendation() if self.owner.refit else None
-        if found is None:
-            return 0.0
-        one = self.record.configurations[found.configuration]
-        results = [r for fold in range(self.owner.n_splits_) if (r := one.finished(fold))]
-        mean = float(np.mean([result.fit_seconds for result in results])) if results else 0.0
-        expected: float = mean * self._growth**REFIT_POWER
-        return REFIT_MARGIN * expected + REFIT_SLACK_SECONDS
 
-    @property
-    def _growth(self) -> float:
-        """Rows of all over rows of a fold's training part."""
-        train, test = self.data.splits[0]
+class _Refit:
+    """Predicts the refit of the winner from its own fits on folds."""
+
+    def __init__(self, search: _Search) -> None:
+        self._search = search
+        train, test = search.data.splits[0]
         n_train = max(len(train), 1)
-        return (n_train + len(test)) / n_train
+        growth = (n_train + len(test)) / n_train
+        self.seconds_per_second = 0.0
+        if search.owner.refit:
+            self.seconds_per_second = REFIT_MARGIN * growth**REFIT_POWER
+        self._best: Recommendation | None = None
 
+    def expected_seconds(self, changed: int | None = None) -> float:
+        """For the best so far, when one more fold of configuration ``changed`` has finished."""
+        search = self._search
+        if not search.owner.refit:
+            return 0.0
+        if self._may_lead(changed):
+            self._best = search.recommendation()
+        if self._best is None:
+            return 0.0
+        one = search.record.configurations[self._best.configuration]
+        results = [r for fold in range(search.owner.n_splits_) if (r := one.finished(fold))]
+        mean = float(np.mean([result.fit_seconds for result in results])) if results else 0.0
+        return self.seconds_per_second * mean + REFIT_SLACK_SECONDS
 
-def _shareable(data: FoldData) -> FoldData:
-    """Arrays and frames as they are, so that workers map them; the rest as functions may be."""
-    return replace(
-        data,
-        X=_plain_or_packed("X", data.X),
-        y=_plain_or_packed("y", data.y),
-        scorer=CloudPickled("scoring", data.scorer),
-        fit_params=cast("Any", CloudPickled("fit parameters", data.fit_params)),
-        score_params=cast("Any", CloudPickled("fit parameters", data.score_params)),
-    )
-
-
-def _plain_or_packed(name: str, value: Any) -> Any:
-    library = type(value).__module__.partition(".")[0]
-    plain = library in PLAIN_LIBRARIES and getattr(value, "dtype", None) != np.dtype(object)
-    return value if plain or value is None else CloudPickled(name, value)
+    def _may_lead(self, changed: int | None) -> bool:
+        """A fully validated leader gives way only to another one."""
+        if changed is None or self._best is None or not self._best.fully_validated:
+            return True
+        one = self._search.record.configurations[changed]
+        return one.count(Kind.FINISHED) == self._search.record.n_folds
 
 
 def _warn_partial(results: dict[str, Any], index: int, n_folds: int) -> None:

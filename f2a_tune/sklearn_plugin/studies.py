@@ -12,7 +12,7 @@ import optuna
 from optuna.exceptions import DuplicatedStudyError
 
 from f2a_tune.clock import Budget
-from f2a_tune.optuna_plugin.plan import number_or
+from f2a_tune.optuna_plugin.runs import record_run, recorded_runs
 from f2a_tune.sklearn_plugin.candidates import CandidateSpace
 from f2a_tune.sklearn_plugin.fold import FoldData
 
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from optuna.samplers import BaseSampler
 
 FINGERPRINT = "f2a:fingerprint"
-RUN = "f2a:run:"
 RUN_SECONDS = 1.0  # how often it is written down what has been spent
 
 
@@ -32,10 +31,8 @@ class RunRecord:
 
     def __init__(self, study: optuna.Study, budget: Budget) -> None:
         self._study, self._budget = study, budget
-        self._key = f"{RUN}{uuid.uuid4().hex[:12]}"
-        contents = [v for key, v in study.user_attrs.items() if key.startswith(RUN)]
-        spent = [number_or(c.get("seconds"), 0.0) for c in contents if isinstance(c, dict)]
-        self.earlier_seconds = float(sum(spent))
+        self._name = uuid.uuid4().hex[:12]
+        self.earlier_seconds = sum(recorded_runs(study).values())
         budget.charge(self.earlier_seconds)
         self._next = 0.0
 
@@ -50,8 +47,7 @@ class RunRecord:
         """Write down what this search has spent so far."""
         spent = self._budget.spent_seconds
         self._next = spent + RUN_SECONDS
-        content = {"seconds": spent - self.earlier_seconds, "players": 1}
-        self._study.set_user_attr(self._key, content)
+        record_run(self._study, self._name, spent - self.earlier_seconds)
 
 
 @contextmanager

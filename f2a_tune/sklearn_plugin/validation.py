@@ -28,9 +28,8 @@ from f2a_tune import clock
 from f2a_tune.checks import positive_number
 from f2a_tune.cutoff.dialogue import in_worker
 from f2a_tune.cutoff.pool import CutoffPool, checked_memory
-from f2a_tune.cutoff.shared import CloudPickled
 from f2a_tune.optuna_plugin import cutoff_of, running
-from f2a_tune.outcome import ErrorReport, Kind, Outcome
+from f2a_tune.outcome import FAILED, ErrorReport, Kind, Outcome
 from f2a_tune.sklearn_plugin.fold import FoldData, score_fold
 from f2a_tune.sklearn_plugin.pools import lent_pool
 from f2a_tune.sklearn_plugin.routing import routed
@@ -113,9 +112,9 @@ def cross_val_score(
     n_players = min(effective_n_jobs(n_jobs), len(data.splits))
     outcomes: dict[int, Outcome] = {}
     if in_worker() and cutoff is None:
-        found: Folds = _in_place(data, estimator)
+        found: Folds = _in_place(data)
     else:
-        found = _in_workers(data, estimator, limits, n_players)
+        found = _in_workers(data, limits, n_players)
     try:
         for fold, outcome in found:
             outcomes[fold] = outcome
@@ -154,7 +153,7 @@ def _data(
     scorer = check_scoring(estimator, scoring=scoring)
     found = routed("cross_val_score", estimator, splitter, scorer, params or {}, groups)
     splits = list(splitter.split(X, y, **found.splitter.split))
-    return FoldData(X, y, splits, scorer, found.estimator.fit, found.scorer.score)
+    return FoldData(estimator, X, y, splits, scorer, found.estimator.fit, found.scorer.score)
 
 
 def _deadline(trial: Any) -> float:
@@ -166,11 +165,11 @@ def _deadline(trial: Any) -> float:
     return started + cutoff_of(trial)
 
 
-def _in_place(data: FoldData, estimator: Any) -> Folds:
+def _in_place(data: FoldData) -> Folds:
     for fold in range(len(data.splits)):
         begin = clock.monotonic_seconds()
         try:
-            value = score_fold(data, estimator, fold)
+            value = score_fold(data, fold)
         except MemoryError as error:
             seconds = clock.monotonic_seconds() - begin
             yield fold, Outcome.out_of_memory(_report(error), seconds)
@@ -184,23 +183,20 @@ def _report(error: Exception) -> ErrorReport:
     return ErrorReport(type(error).__name__, str(error), exception=error)
 
 
-def _in_workers(data: FoldData, estimator: Any, limits: _Limits, n_players: int) -> Folds:
-    packed = CloudPickled(f"estimator={estimator!r}, its scorer or its data", data)
+def _in_workers(data: FoldData, limits: _Limits, n_players: int) -> Folds:
     folds = range(len(data.splits))
     begin = clock.monotonic_seconds()
     with lent_pool(n_players) as pool:
         # Starting workers is no fault of the trial.
         waited = clock.monotonic_seconds() - begin
         limits = replace(limits, deadline=limits.deadline + waited)
-        shared = pool.share(f"folds-{uuid.uuid4().hex}", packed)
+        shared = pool.share(f"folds-{uuid.uuid4().hex}", data.shareable())
         try:
             if n_players == 1:
                 for fold in folds:
-                    yield _one_fold(pool, shared, estimator, fold, limits)
+                    yield _one_fold(pool, shared, fold, limits)
             else:
-                calls = (
-                    delayed(_one_fold)(pool, shared, estimator, fold, limits) for fold in folds
-                )
+                calls = (delayed(_one_fold)(pool, shared, fold, limits) for fold in folds)
                 yield from Parallel(
                     n_players, backend="threading", return_as="generator_unordered"
                 )(calls)
@@ -208,13 +204,11 @@ def _in_workers(data: FoldData, estimator: Any, limits: _Limits, n_players: int)
             pool.forget(shared)
 
 
-def _one_fold(
-    pool: CutoffPool, shared: Any, estimator: Any, fold: int, limits: _Limits
-) -> tuple[int, Outcome]:
+def _one_fold(pool: CutoffPool, shared: Any, fold: int, limits: _Limits) -> tuple[int, Outcome]:
     remaining = limits.remaining
     if remaining <= 0:
         return fold, Outcome.gave_up(0.0)
-    outcome = pool.run(score_fold, shared, estimator, fold, cutoff=remaining, memory=limits.memory)
+    outcome = pool.run(score_fold, shared, fold, cutoff=remaining, memory=limits.memory)
     return fold, outcome
 
 
@@ -230,7 +224,7 @@ def _tell(trial: BaseTrial, fold: int, outcome: Outcome) -> None:
 
 def _warn(outcomes: list[Outcome], error_score: float) -> None:
     given_up = [outcome for outcome in outcomes if outcome.kind is Kind.GAVE_UP]
-    failed = [o for o in outcomes if o.kind in (Kind.FAILED, Kind.OUT_OF_MEMORY)]
+    failed = [outcome for outcome in outcomes if outcome.kind in FAILED]
     if len(failed) == len(outcomes):
         raise ValueError(
             f"all {len(outcomes)} fits failed. The first one: {failed[0].error}. "
