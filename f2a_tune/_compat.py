@@ -126,6 +126,15 @@ def live_trial(study: Study, trial: FrozenTrial) -> Trial:
     return optuna.Trial(study, trial_id_of(trial))
 
 
+def chosen_backend() -> str | None:
+    """The joblib backend that the user chose, if its players cannot share memory with us."""
+    from joblib.parallel import get_active_backend
+
+    # A preference is followed only where nothing was chosen.
+    backend = get_active_backend(prefer="threads")[0]
+    return None if backend.supports_sharedmem else type(backend).__name__
+
+
 def base_search_cv() -> Any:
     """The base class of scikit-learn's searches."""
     from sklearn.model_selection._search import BaseSearchCV

@@ -156,6 +156,11 @@ class Ledger:
                 self._failed[row] = True
         self._estimates = None
 
+    def release(self, pull: Pull) -> None:
+        """A pull does not run any more; its configuration stays, whatever is known of it."""
+        self._pending[pull.configuration, pull.fold] = False
+        self._estimates = None
+
     def finish(self, pull: Pull, outcome: Outcome) -> None:
         """A pull has ended; a score that is not a finite number counts as a failure."""
         row, fold = pull.configuration, pull.fold

@@ -176,6 +176,12 @@ class Race:
         self.ledger.withdraw(pull)
         self._contenders = None
 
+    def release(self, pull: Pull) -> None:
+        """A pull that somebody else was running is not running any more, and said nothing."""
+        self._land(pull)
+        self.ledger.release(pull)
+        self._contenders = None
+
     def set_budget(self, budget_seconds: float) -> None:
         """Go on with another budget, of which ``now`` counts from here on."""
         if budget_seconds != self.budget_seconds:

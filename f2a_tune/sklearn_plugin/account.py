@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from f2a_tune.outcome import Kind, Outcome
+from f2a_tune.outcome import Kind
 
 
 @dataclass(frozen=True)
@@ -42,10 +42,10 @@ class Account:
     seconds: dict[Kind, float] = field(default_factory=lambda: dict.fromkeys(Kind, 0.0))
     counts: dict[Kind, int] = field(default_factory=lambda: dict.fromkeys(Kind, 0))
 
-    def add(self, outcome: Outcome) -> None:
+    def add(self, kind: Kind, seconds: float) -> None:
         """One more pull."""
-        self.seconds[outcome.kind] += outcome.seconds
-        self.counts[outcome.kind] += 1
+        self.seconds[kind] += seconds
+        self.counts[kind] += 1
 
     def close(self, player_seconds: float, other_seconds: float, refit: float) -> BudgetUse:
         """The whole; ``player_seconds`` is wall-clock time times players while they played."""

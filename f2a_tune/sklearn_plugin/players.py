@@ -8,7 +8,7 @@ when the budget is spent but for the refit, nothing is left to do, or somebody a
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -19,6 +19,7 @@ from f2a_tune.outcome import Kind, Outcome
 from f2a_tune.racing import Offer, Proposals, Pull, Race
 from f2a_tune.sklearn_plugin.account import Account
 from f2a_tune.sklearn_plugin.fold import evaluate_fold
+from f2a_tune.sklearn_plugin.others import Others
 from f2a_tune.sklearn_plugin.record import PullRecord, SearchRecord
 from f2a_tune.sklearn_plugin.threads import one_blas_thread
 
@@ -67,19 +68,22 @@ class Players:
         race: Race,
         proposals: Proposals,
         record: SearchRecord,
+        others: Others,
         work: Work,
         budget: Budget,
         refit: Refit,
         most_configurations: float,
         *,
+        account: Account,
+        watchers: Sequence[Callable[[Event], bool]] = (),
         raise_errors: bool = False,
     ) -> None:
         self.race, self.proposals, self.record, self.work = race, proposals, record, work
         self.budget, self.most = budget, most_configurations
         self._refit, self._raise_errors = refit, raise_errors
         self._refit_seconds = refit.expected_seconds()
-        self.account = Account()
-        self.watchers: list[Callable[[Event], bool]] = []
+        self._others = others
+        self._account, self._watchers = account, watchers
         self._lock = threading.Lock()
         self._offered: tuple[tuple[int, ...], Offer | None] | None = None
         """What to draw next, with how much was known when it was chosen."""
@@ -118,6 +122,7 @@ class Players:
     def _next(self) -> Pull | None:
         if self.crew.ended or self._seconds_left() < SHORTEST_PULL_SECONDS:
             return None
+        self._others.follow(self._account)
         now, offer = self._now(), None
         if self.race.reservoir_open:
             offer = self._offer(now)
@@ -163,11 +168,11 @@ class Players:
             kept = PullRecord.of(outcome, cutoff)
             self.record.write(pull.configuration, pull.fold, kept)
             self.race.tell(pull, kept.outcome(self.record.metric))
-            self.account.add(outcome)
+            self._account.add(outcome.kind, outcome.seconds)
             if outcome.ok:
                 self._refit_seconds = self._refit.expected_seconds(pull.configuration)
             elif self._raise_errors and outcome.kind is not Kind.GAVE_UP:
                 outcome.unwrap()
-            for watcher in self.watchers:
+            for watcher in self._watchers:
                 if watcher(Event(pull, outcome, params)):
                     self.crew.end()

@@ -2,28 +2,31 @@
 
 Outcomes of pulls go in as they come; out comes all that a search needs to go on after it was
 killed. A trial stays RUNNING while its configuration races, becomes COMPLETE with the mean of all
-folds, and PRUNED when the search ends without them.
+folds, and PRUNED when the search ends without them. An open trial belongs to the run that has it:
+others read it, and take it over when that run is gone.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
+from optuna.exceptions import StorageInternalError, UpdateFinishedTrialError
 from optuna.trial import TrialState
 
-from f2a_tune import _compat
+from f2a_tune import _compat, clock
+from f2a_tune.logging import get_logger
 from f2a_tune.optuna_plugin.plan import finite_or_none, number_or
 from f2a_tune.outcome import FAILED, ErrorReport, Kind, Outcome
 from f2a_tune.sklearn_plugin.fold import FoldResult, Scores
 
 if TYPE_CHECKING:
     from optuna import Study
-    from optuna.trial import Trial
+    from optuna.trial import FrozenTrial, Trial
 
     from f2a_tune.sklearn_plugin.candidates import CandidateSpace
 
@@ -31,7 +34,14 @@ Floats = NDArray[np.float64]
 
 UNIT = "f2a:unit"
 FOLD = "f2a:fold:"
+OWNER = "f2a:owner"
 LONGEST_ERROR = 1000
+# How long a storage that does not answer is waited for, and how often it is asked.
+STORAGE_PATIENCE_SECONDS = 60.0
+STORAGE_RETRY_SECONDS = 0.5
+
+T = TypeVar("T")
+_logger = get_logger("f2a_tune.search")
 
 
 @dataclass(frozen=True)
@@ -107,6 +117,9 @@ class ConfigurationRecord:
     unit: Floats
     params: dict[str, Any]
     trial: Trial | None
+    """Open, and ours; None: closed, or of another run."""
+    owner: str = ""
+    """The run that has its open trial."""
     pulls: dict[int, PullRecord] = field(default_factory=dict)
 
     def finished(self, fold: int) -> FoldResult | None:
@@ -124,14 +137,42 @@ class ConfigurationRecord:
         return sum(pull.seconds for pull in self.pulls.values())
 
 
-class SearchRecord:
-    """Writes to the study, and reads from it when a search is resumed."""
+@dataclass(frozen=True)
+class News:
+    """What another run wrote."""
 
-    def __init__(self, study: Study, space: CandidateSpace, n_folds: int, metric: str | None):
+    place: int
+    fold: int
+    pull: PullRecord
+
+
+class SearchRecord:
+    """Writes to the study, and reads what earlier searches and other runs have written.
+
+    Parameters
+    ----------
+    owner
+        The name of this run.
+    """
+
+    def __init__(
+        self,
+        study: Study,
+        space: CandidateSpace,
+        n_folds: int,
+        metric: str | None,
+        owner: str = "",
+    ) -> None:
         self.study, self.space, self.n_folds, self.metric = study, space, n_folds, metric
+        self.owner = owner
         self.configurations: list[ConfigurationRecord] = []
         self.units: list[Floats] = []
         """Rows of all configurations, as proposals want them."""
+        self._places: dict[bytes, int] = {}
+        self._read: set[int] = set()
+        """Numbers of closed trials, which cannot change any more."""
+        self._open: dict[int, FrozenTrial] = {}
+        """Open trials of others, by place."""
 
     @property
     def pulls(self) -> list[PullRecord]:
@@ -143,28 +184,46 @@ class SearchRecord:
         """Of all folds that have finished."""
         return [pull.result for pull in self.pulls if pull.result is not None]
 
+    @property
+    def places_of_others(self) -> tuple[int, ...]:
+        """Configurations that another run has open."""
+        return tuple(self._open)
+
     def begin(self, unit: Floats) -> int:
         """A new configuration; returns its place."""
-        trial = self._open(unit)
-        self._append(unit, trial)
-        return len(self.configurations) - 1
+        place = self._place(unit)
+        self.configurations[place].trial = self._new_trial(unit)
+        self.configurations[place].owner = self.owner
+        return place
 
-    def _append(self, unit: Floats, trial: Trial | None) -> None:
-        self.units.append(unit)
-        self.configurations.append(ConfigurationRecord(unit, self.space.params(unit), trial))
+    def _place(self, unit: Floats) -> int:
+        place = self._places.setdefault(unit.tobytes(), len(self.configurations))
+        if place == len(self.configurations):
+            self.units.append(unit)
+            self.configurations.append(ConfigurationRecord(unit, self.space.params(unit), None))
+        return place
 
-    def _open(self, unit: Floats) -> Trial:
-        trial = self.study.ask()
-        for name, (value, distribution) in self.space.stored(unit).items():
-            _compat.set_param(self.study, trial, name, value, distribution)
-        trial.set_user_attr(UNIT, [finite_or_none(float(number)) for number in unit])
+    def _new_trial(self, unit: Floats) -> Trial:
+        def ask() -> Trial:
+            return self.study.ask()
+
+        trial = patiently(ask)
+
+        def describe() -> None:
+            for name, (value, distribution) in self.space.stored(unit).items():
+                _compat.set_param(self.study, trial, name, value, distribution)
+            trial.set_user_attr(OWNER, self.owner)
+            trial.set_user_attr(UNIT, [finite_or_none(float(number)) for number in unit])
+
+        patiently(describe)
         return trial
 
     def _reopen(self, configuration: ConfigurationRecord) -> Trial:
         """A finished trial cannot be written to: the configuration goes on in a new one."""
-        trial = self._open(configuration.unit)
+        trial = self._new_trial(configuration.unit)
         for fold, pull in configuration.pulls.items():
             self._write_fold(trial, fold, pull)
+        configuration.owner = self.owner
         return trial
 
     def _write_fold(self, trial: Trial, fold: int, pull: PullRecord) -> None:
@@ -177,49 +236,104 @@ class SearchRecord:
     def write(self, place: int, fold: int, pull: PullRecord) -> None:
         """What became of a pull; a configuration with all folds is complete."""
         configuration = self.configurations[place]
+        configuration.pulls[fold] = pull
+        patiently(lambda: self._write(configuration, fold, pull))
+
+    def _write(self, configuration: ConfigurationRecord, fold: int, pull: PullRecord) -> None:
         if configuration.trial is None:
             configuration.trial = self._reopen(configuration)
         trial = configuration.trial
-        configuration.pulls[fold] = pull
         self._write_fold(trial, fold, pull)
         if configuration.count(Kind.FINISHED) == self.n_folds:
             scores = [self._score(configuration, fold) for fold in range(self.n_folds)]
             mean = float(np.mean(scores))
             state = None if math.isfinite(mean) else TrialState.FAIL
-            self.study.tell(trial, mean if state is None else None, state=state)
+            self.study.tell(
+                trial, mean if state is None else None, state=state, skip_if_finished=True
+            )
+            configuration.trial, configuration.owner = None, ""
 
     def end(self) -> None:
-        """Close what is still open."""
+        """Close what is still open of ours."""
         for configuration in self.configurations:
-            trial = configuration.trial
-            if trial is not None and configuration.count(Kind.FINISHED) < self.n_folds:
-                failed = configuration.count(*FAILED) > 0
-                state = TrialState.FAIL if failed else TrialState.PRUNED
-                self.study.tell(trial, state=state, skip_if_finished=True)
+            if configuration.trial is not None:
+                self._close(configuration, configuration.trial)
 
-    def restore(self) -> None:
-        """Read what an earlier search wrote."""
-        places: dict[bytes, int] = {}
-        for trial in _compat.all_trials(self.study):
+    def _close(self, configuration: ConfigurationRecord, trial: Trial) -> None:
+        failed = configuration.count(*FAILED) > 0
+        state = TrialState.FAIL if failed else TrialState.PRUNED
+        patiently(lambda: self.study.tell(trial, state=state, skip_if_finished=True))
+        configuration.trial, configuration.owner = None, ""
+
+    def claim(self, place: int) -> None:
+        """Take over an open trial whose run is gone."""
+        trial = _compat.live_trial(self.study, self._open.pop(place))
+        configuration = self.configurations[place]
+        try:
+            patiently(lambda: trial.set_user_attr(OWNER, self.owner))
+        except UpdateFinishedTrialError:  # it was not gone after all
+            configuration.owner = ""
+            return
+        configuration.trial, configuration.owner = trial, self.owner
+        if configuration.count(Kind.FINISHED) == self.n_folds:
+            last = max(configuration.pulls)
+            self.write(place, last, configuration.pulls[last])
+
+    def catch_up(self) -> list[News]:
+        """Read what others have written since the last time, or what there is the first time."""
+        news: list[News] = []
+        for trial in patiently(lambda: _compat.all_trials(self.study)):
+            if trial.number in self._read:
+                continue
+            owner = str(trial.user_attrs.get(OWNER, ""))
             unit = trial.user_attrs.get(UNIT)
+            if trial.state.is_finished():
+                self._read.add(trial.number)
+            elif owner == self.owner and owner:
+                continue
             if not isinstance(unit, list) or len(unit) != len(self.space.space.parameters):
                 continue
             row = np.array([math.nan if number is None else number for number in unit])
-            live = None if trial.state.is_finished() else _compat.live_trial(self.study, trial)
-            place = places.setdefault(row.tobytes(), len(self.configurations))
-            if place == len(self.configurations):
-                self._append(row, live)
+            place = self._place(row)
             configuration = self.configurations[place]
-            configuration.trial = live
-            for fold in range(self.n_folds):
-                pull = PullRecord.from_attribute(trial.user_attrs.get(f"{FOLD}{fold}"))
-                if pull is not None:
-                    configuration.pulls[fold] = pull
+            news += self._folds(place, trial)
+            if configuration.trial is None:  # not ours
+                open_now = not trial.state.is_finished()
+                configuration.owner = owner if open_now else ""
+                if open_now:
+                    self._open[place] = trial
+                else:
+                    self._open.pop(place, None)
+        return news
+
+    def _folds(self, place: int, trial: FrozenTrial) -> Iterator[News]:
+        known = self.configurations[place].pulls
+        for fold in range(self.n_folds):
+            pull = PullRecord.from_attribute(trial.user_attrs.get(f"{FOLD}{fold}"))
+            if pull is None or known.get(fold) == pull:
+                continue
+            if fold in known and known[fold].result is not None:
+                continue  # a fold that has finished stays as it is
+            known[fold] = pull
+            yield News(place, fold, pull)
 
     def _score(self, configuration: ConfigurationRecord, fold: int) -> float:
         result = configuration.finished(fold)
         assert result is not None
         return metric_of(result.test_scores, self.metric)
+
+
+def patiently(call: Callable[[], T]) -> T:
+    """Call something that needs the storage, again and again while it cannot be reached."""
+    give_up_at = clock.monotonic_seconds() + STORAGE_PATIENCE_SECONDS
+    while True:
+        try:
+            return call()
+        except StorageInternalError as error:
+            if clock.monotonic_seconds() > give_up_at:
+                raise
+            _logger.warning("the study's storage does not answer, trying again: %s", error)
+            clock.sleep_seconds(STORAGE_RETRY_SECONDS)
 
 
 def metric_of(scores: Scores, metric: str | None) -> float:

@@ -7,12 +7,11 @@ search learns is in the study; the estimator only reads it.
 
 from __future__ import annotations
 
-import copy
 import math
 import numbers
-import uuid
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,7 +20,6 @@ import optuna
 from joblib import effective_n_jobs
 from optuna.samplers import BaseSampler
 from sklearn.base import clone, is_classifier
-from sklearn.exceptions import FitFailedWarning
 from sklearn.model_selection import check_cv
 from sklearn.utils import check_random_state, indexable
 
@@ -30,41 +28,26 @@ from f2a_tune.bandit import Policy
 from f2a_tune.checks import known_name, positive_integer, positive_number
 from f2a_tune.clock import Budget
 from f2a_tune.cutoff.pool import checked_memory
-from f2a_tune.outcome import FAILED, Kind
-from f2a_tune.racing import (
-    ModelProposals,
-    Proposals,
-    Pull,
-    Race,
-    RandomProposals,
-    Recommendation,
-)
-from f2a_tune.sklearn_plugin.account import BudgetUse
 from f2a_tune.sklearn_plugin.candidates import CandidateSpace
+from f2a_tune.sklearn_plugin.elsewhere import (
+    brought_home,
+    check_reachable,
+    journal,
+    play_elsewhere,
+)
 from f2a_tune.sklearn_plugin.fold import FoldData
-from f2a_tune.sklearn_plugin.players import Players, Work
-from f2a_tune.sklearn_plugin.pools import lent_pool
-from f2a_tune.sklearn_plugin.record import SearchRecord
 from f2a_tune.sklearn_plugin.results import cv_results, warn_of_non_finite
-from f2a_tune.sklearn_plugin.sampled import SampledProposals
-from f2a_tune.sklearn_plugin.studies import RunRecord, open_study, quiet_optuna
+from f2a_tune.sklearn_plugin.session import SearchInterruptedWarning, Session, Settings
+from f2a_tune.sklearn_plugin.studies import open_study, quiet_optuna
 from f2a_tune.sklearn_plugin.watching import Progress, Watch
 
-# A refit is on more rows than a fold's fit, and some fits grow with their square; a third more for
-# what fits of the same configuration differ by.
-REFIT_POWER = 2.0
-REFIT_MARGIN = 1.3
-REFIT_SLACK_SECONDS = 0.05
-CLOSING_PATIENCE_SECONDS = 5.0
+__all__ = ["F2ASearchCV", "PartialValidationWarning", "SearchInterruptedWarning"]
+
 PROPOSALS = ("model", "random")
 
 
 class PartialValidationWarning(UserWarning):
     """The winner has not been validated on all folds."""
-
-
-class SearchInterruptedWarning(UserWarning):
-    """The search was ended by the user; what it found until then is there."""
 
 
 class F2ASearchCV(_compat.base_search_cv()):  # type: ignore[misc]
@@ -215,78 +198,109 @@ class F2ASearchCV(_compat.base_search_cv()):  # type: ignore[misc]
             routed.scorer.score,
             self.return_train_score,
         )
-        settings = self._settings(space)
-        self.study_ = self._study(data, space)
-        record = SearchRecord(
-            self.study_,
-            space,
-            self.n_splits_,
-            refit_metric if isinstance(refit_metric, str) else None,
-        )
-        search = _Search(self, settings, record, data, budget)
-        search.run(watch)
-        self._take_over(search, scorers, refit_metric)
+        metric = refit_metric if isinstance(refit_metric, str) else None
+        settings = self._settings(space, metric)
+        with self._place_to_play(settings.n_players) as place:
+            self.study_ = self._study(place.storage, data, space)
+            session = Session(
+                settings,
+                self.study_,
+                space,
+                data,
+                budget,
+                shared=place.storage is not None,
+                elsewhere=place.elsewhere,
+            )
+            if place.elsewhere:
+                session.watch(lambda: play_elsewhere(session, place.storage))
+            else:
+                session.watchers.append(watch)
+                if self.verbose:
+                    session.watchers.append(Progress(session, self.verbose))
+                session.play()
+            if place.temporary:
+                self.study_ = brought_home(self.study_)
+        self._take_over(session, scorers, refit_metric)
         if self.refit:
             self._refit(X, y, routed.estimator.fit, watch)
-        self.budget_ = search.use(self.refit_time_ if self.refit else 0.0)
+        self.budget_ = session.use(self.refit_time_ if self.refit else 0.0)
         watch.end()
         return self
 
-    def _settings(self, space: CandidateSpace) -> _Settings:
+    def _settings(self, space: CandidateSpace, metric: str | None) -> Settings:
         most = math.inf
         if self.max_configurations is not None:
             most = positive_integer("max_configurations", self.max_configurations)
-        if self.error_score != "raise" and not isinstance(self.error_score, numbers.Real):
-            raise ValueError(f"error_score must be a number or 'raise', got {self.error_score!r}.")
-        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        proposals = self._proposals(space, seed)
-        n_players = effective_n_jobs(self.n_jobs)
-        race = Race(
-            self.n_splits_,
-            float(self.time_budget),
-            policy=self.policy,
-            timeouts=self.timeouts,
-            n_workers=n_players,
-            seed=seed,
-        )
-        memory = checked_memory(self.memory)
-        return _Settings(race, proposals, n_players, min(most, space.size), memory)
-
-    def _proposals(self, space: CandidateSpace, seed: int) -> Proposals:
-        if isinstance(self.proposals, BaseSampler):
-            return SampledProposals(space, copy.deepcopy(self.proposals), seed)
         if isinstance(self.proposals, str):
             known_name("proposals", self.proposals, PROPOSALS)
-        elif self.proposals is not None:
+        elif self.proposals is not None and not isinstance(self.proposals, BaseSampler):
             raise TypeError(
                 f"proposals must be one of {', '.join(PROPOSALS)} or an Optuna sampler, got "
                 f"{self.proposals!r} ({type(self.proposals).__name__})."
             )
-        if self.proposals == "random":
-            return RandomProposals(space.space, seed)
-        return ModelProposals(space.space, seed)
+        if self.error_score != "raise" and not isinstance(self.error_score, numbers.Real):
+            raise ValueError(f"error_score must be a number or 'raise', got {self.error_score!r}.")
+        settings = Settings(
+            n_folds=self.n_splits_,
+            time_budget=float(self.time_budget),
+            n_players=effective_n_jobs(self.n_jobs),
+            policy=self.policy,
+            timeouts=self.timeouts,
+            proposals=self.proposals,
+            seed=int(check_random_state(self.random_state).randint(2**31 - 1)),
+            metric=metric,
+            refit=bool(self.refit),
+            raise_errors=self.error_score == "raise",
+            most_configurations=min(most, space.size),
+            memory=checked_memory(self.memory),
+            callbacks=tuple(self.callbacks or ()),
+        )
+        settings.race()  # says what is wrong with policy and timeouts, before any work
+        return settings
 
-    def _study(self, data: FoldData, space: CandidateSpace) -> optuna.Study:
+    @contextmanager
+    def _place_to_play(self, n_players: int) -> Iterator[_Place]:
+        """Threads of this process by default, else what `joblib.parallel_config` says."""
+        backend = _compat.chosen_backend()
+        if n_players == 1 or backend is None:
+            yield _Place(self.storage)
+            return
+        if self.policy != "race":
+            raise ValueError(
+                f"policy={self.policy!r} is for one process: policy='race' can be shared by "
+                f"players of joblib's backend {backend!r}."
+            )
+        check_reachable(self.storage, backend)
+        if self.storage is not None:
+            yield _Place(self.storage, elsewhere=True)
+            return
+        with journal() as storage:
+            yield _Place(storage, elsewhere=True, temporary=True)
+
+    def _study(self, storage: Any, data: FoldData, space: CandidateSpace) -> optuna.Study:
         sampler = optuna.samplers.RandomSampler(seed=0)  # configurations are ours
+        if self.storage is None and self.resume:
+            raise ValueError("resume=True needs a storage and a study_name to resume from.")
         if self.storage is None:
-            if self.resume:
-                raise ValueError("resume=True needs a storage and a study_name to resume from.")
             with quiet_optuna():
                 return optuna.create_study(
-                    direction="maximize", sampler=sampler, study_name=self.study_name
+                    direction="maximize",
+                    sampler=sampler,
+                    storage=storage,
+                    study_name=self.study_name,
                 )
         if self.study_name is None:
             raise ValueError(
                 f"storage={self.storage!r} needs a study_name: by what name is the search kept?"
             )
-        return open_study(self.storage, self.study_name, self.resume, sampler, data, space)
+        return open_study(storage, self.study_name, self.resume, sampler, data, space)
 
-    def _take_over(self, search: _Search, scorers: Any, refit_metric: Any) -> None:
+    def _take_over(self, session: Session, scorers: Any, refit_metric: Any) -> None:
         """Fitted attributes, from what the search has recorded."""
-        configurations = search.record.configurations
-        finished = search.record.results
+        configurations = session.record.configurations
+        finished = session.record.results
         if not finished:
-            raise ValueError(search.why_nothing())
+            raise ValueError(session.why_nothing())
         self.multimetric_ = isinstance(finished[0].test_scores, Mapping)
         if callable(self.scoring) and self.multimetric_:
             _compat.check_refit_for_multimetric(self, finished[0].test_scores)
@@ -295,7 +309,7 @@ class F2ASearchCV(_compat.base_search_cv()):  # type: ignore[misc]
         results = cv_results(
             configurations, self.n_splits_, error_score, train=self.return_train_score
         )
-        search.warn_of_failures(error_score)
+        session.warn_of_failures(error_score)
         warn_of_non_finite(results, finished)
         self.cv_results_ = results
         self.scorer_ = _compat.scorers_by_name(scorers)
@@ -303,7 +317,7 @@ class F2ASearchCV(_compat.base_search_cv()):  # type: ignore[misc]
             self.best_index_ = _compat.best_index_of(self, refit_metric, results)
             complete = results["status"] == "complete"
             if not callable(self.refit) and not complete[self.best_index_]:
-                self.best_index_ = search.best_partial(self.best_index_)
+                self.best_index_ = session.best_partial(self.best_index_)
             if not complete[self.best_index_]:
                 _warn_partial(results, self.best_index_, self.n_splits_)
             if not callable(self.refit):
@@ -327,169 +341,12 @@ class F2ASearchCV(_compat.base_search_cv()):  # type: ignore[misc]
 
 
 @dataclass(frozen=True)
-class _Settings:
-    """What the arguments say, checked."""
+class _Place:
+    """Where players run, and where they write."""
 
-    race: Race
-    proposals: Proposals
-    n_players: int
-    most_configurations: float
-    memory: int | None
-
-
-class _Search:
-    """One run of the players, with what is needed before and after."""
-
-    def __init__(
-        self,
-        owner: F2ASearchCV,
-        settings: _Settings,
-        record: SearchRecord,
-        data: FoldData,
-        budget: Budget,
-    ) -> None:
-        self.owner, self.settings, self.record = owner, settings, record
-        self.data, self.budget = data, budget
-        self.race = settings.race
-        self.player_seconds = self.played_seconds = 0.0
-        self.run_record = RunRecord(record.study, budget)
-        self.players: Players | None = None
-
-    def run(self, watch: Watch) -> None:
-        """Restore what there is, play, and close the record."""
-        self._restore()
-        with lent_pool(self.settings.n_players) as pool:
-            shared = pool.share(f"data-{uuid.uuid4().hex}", self.data.shareable())
-            work = Work(pool, shared, self.settings.memory)
-            self.players = Players(
-                self.race,
-                self.settings.proposals,
-                self.record,
-                work,
-                self.budget,
-                _Refit(self),
-                self.settings.most_configurations,
-                raise_errors=self.owner.error_score == "raise",
-            )
-            self.players.watchers += [watch, self.run_record, *(self.owner.callbacks or ())]
-            if self.owner.verbose:
-                self.players.watchers.append(Progress(self))
-            begin = self.budget.spent_seconds
-            try:
-                self.players.play(self.settings.n_players)
-            except KeyboardInterrupt:
-                self.players.crew.end()
-                pool.close()
-                self.players.crew.wait_until_idle(CLOSING_PATIENCE_SECONDS)
-                warnings.warn(
-                    "the search was interrupted: it is fitted with the best found until then.",
-                    SearchInterruptedWarning,
-                    stacklevel=4,
-                )
-            finally:
-                self.played_seconds = self.budget.spent_seconds - begin
-                self.player_seconds = self.played_seconds * self.settings.n_players
-                self.record.end()
-                self.run_record.write()
-                if not pool.closed:
-                    pool.forget(shared)
-
-    def use(self, refit_seconds: float) -> BudgetUse:
-        """Where the seconds went."""
-        assert self.players is not None
-        mine = self.budget.spent_seconds - self.run_record.earlier_seconds
-        other = mine - self.played_seconds - refit_seconds
-        return self.players.account.close(self.player_seconds, other, refit_seconds)
-
-    def recommendation(self) -> Recommendation | None:
-        """The best so far."""
-        return self.race.recommend(final=True)
-
-    def best_partial(self, default: int) -> int:
-        """With nothing validated on all folds: the best with its doubt taken off."""
-        found = self.race.recommend()
-        return default if found is None else found.configuration
-
-    def why_nothing(self) -> str:
-        """An error text for a search without a single score."""
-        pulls = self.record.pulls
-        failed = [pull for pull in pulls if pull.kind in FAILED]
-        waits = [pull.seconds for pull in pulls if pull.kind is Kind.GAVE_UP]
-        if failed and not waits:
-            return (
-                f"\nAll the {len(failed)} fits failed.\nIt is very likely that your model is "
-                "misconfigured.\nYou can try to debug the error by setting error_score='raise'."
-                f"\n\nBelow are more details about the failures:\n{failed[0].error}"
-            )
-        if not pulls:
-            return (
-                f"time_budget={self.owner.time_budget!r} was over before the first fit could end: "
-                "give more seconds."
-            )
-        return (
-            f"no fit finished within time_budget={self.owner.time_budget!r}: {len(waits)} were "
-            f"given up, the first after {waits[0]:.3g} s, the last after {max(waits):.3g} s, "
-            f"{len(failed)} failed. Give more seconds, longer timeouts, or a space with faster "
-            "configurations."
-        )
-
-    def warn_of_failures(self, error_score: float) -> None:
-        """One warning for all fits that failed, as scikit-learn gives it."""
-        pulls = self.record.pulls
-        failed = [pull for pull in pulls if pull.kind in FAILED]
-        if failed:
-            warnings.warn(
-                f"\n{len(failed)} fits failed out of a total of {len(pulls)}.\n"
-                f"The score on these train-test partitions for these parameters will be set to "
-                f"{error_score}.\nIf these failures are not expected, you can try to debug them "
-                "by setting error_score='raise'.\n\nBelow are more details about the failures:\n"
-                f"{failed[0].error}",
-                FitFailedWarning,
-                stacklevel=4,
-            )
-
-    def _restore(self) -> None:
-        self.record.restore()
-        for place, one in enumerate(self.record.configurations):
-            for fold, pull in one.pulls.items():
-                number = self.race.n_pulls
-                again = Pull(place, fold, pull.cutoff_seconds, number=number)
-                self.race.rebuild([(again, pull.outcome(self.record.metric))])
-
-
-class _Refit:
-    """Predicts the refit of the winner from its own fits on folds."""
-
-    def __init__(self, search: _Search) -> None:
-        self._search = search
-        train, test = search.data.splits[0]
-        n_train = max(len(train), 1)
-        growth = (n_train + len(test)) / n_train
-        self.seconds_per_second = 0.0
-        if search.owner.refit:
-            self.seconds_per_second = REFIT_MARGIN * growth**REFIT_POWER
-        self._best: Recommendation | None = None
-
-    def expected_seconds(self, changed: int | None = None) -> float:
-        """For the best so far, when one more fold of configuration ``changed`` has finished."""
-        search = self._search
-        if not search.owner.refit:
-            return 0.0
-        if self._may_lead(changed):
-            self._best = search.recommendation()
-        if self._best is None:
-            return 0.0
-        one = search.record.configurations[self._best.configuration]
-        results = [r for fold in range(search.owner.n_splits_) if (r := one.finished(fold))]
-        mean = float(np.mean([result.fit_seconds for result in results])) if results else 0.0
-        return self.seconds_per_second * mean + REFIT_SLACK_SECONDS
-
-    def _may_lead(self, changed: int | None) -> bool:
-        """A fully validated leader gives way only to another one."""
-        if changed is None or self._best is None or not self._best.fully_validated:
-            return True
-        one = self._search.record.configurations[changed]
-        return one.count(Kind.FINISHED) == self._search.record.n_folds
+    storage: Any
+    elsewhere: bool = False
+    temporary: bool = False
 
 
 def _warn_partial(results: dict[str, Any], index: int, n_folds: int) -> None:

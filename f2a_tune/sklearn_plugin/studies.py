@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -11,8 +10,6 @@ import joblib
 import optuna
 from optuna.exceptions import DuplicatedStudyError
 
-from f2a_tune.clock import Budget
-from f2a_tune.optuna_plugin.runs import record_run, recorded_runs
 from f2a_tune.sklearn_plugin.candidates import CandidateSpace
 from f2a_tune.sklearn_plugin.fold import FoldData
 
@@ -20,34 +17,6 @@ if TYPE_CHECKING:
     from optuna.samplers import BaseSampler
 
 FINGERPRINT = "f2a:fingerprint"
-RUN_SECONDS = 1.0  # how often it is written down what has been spent
-
-
-class RunRecord:
-    """Seconds that searches have spent on a study, each under a key of its own.
-
-    Written now and then, so that a search which is killed has hardly spent more than it says.
-    """
-
-    def __init__(self, study: optuna.Study, budget: Budget) -> None:
-        self._study, self._budget = study, budget
-        self._name = uuid.uuid4().hex[:12]
-        self.earlier_seconds = sum(recorded_runs(study).values())
-        budget.charge(self.earlier_seconds)
-        self._next = 0.0
-
-    def __call__(self, event: object) -> bool:
-        """One pull has ended."""
-        del event
-        if self._budget.spent_seconds >= self._next:
-            self.write()
-        return False
-
-    def write(self) -> None:
-        """Write down what this search has spent so far."""
-        spent = self._budget.spent_seconds
-        self._next = spent + RUN_SECONDS
-        record_run(self._study, self._name, spent - self.earlier_seconds)
 
 
 @contextmanager

@@ -11,7 +11,8 @@ from f2a_tune.outcome import Kind
 from f2a_tune.sklearn_plugin.players import Event
 
 if TYPE_CHECKING:
-    from f2a_tune.sklearn_plugin.search import F2ASearchCV, _Search
+    from f2a_tune.sklearn_plugin.search import F2ASearchCV
+    from f2a_tune.sklearn_plugin.session import Session
 
 LINE_SECONDS = 1.0
 
@@ -72,14 +73,14 @@ class Watch:
 class Progress:
     """Prints how a search goes: every pull with ``verbose`` above 1, else once a second."""
 
-    def __init__(self, search: _Search) -> None:
-        self._search = search
+    def __init__(self, session: Session, verbose: int) -> None:
+        self._session, self._verbose = session, verbose
         self._next = 0.0
 
     def __call__(self, event: Event) -> bool:
         """One pull has ended."""
-        spent = self._search.budget.spent_seconds
-        if self._search.owner.verbose > 1:
+        spent = self._session.budget.spent_seconds
+        if self._verbose > 1:
             self._print_pull(event)
         if spent >= self._next:
             self._next = spent + LINE_SECONDS
@@ -88,20 +89,19 @@ class Progress:
 
     def line(self, event: Event) -> str:
         """Elapsed and budget, what was done, the best, the cutoff."""
-        search = self._search
-        assert search.players is not None
-        counts = search.players.account.counts
-        best = search.recommendation()
+        session = self._session
+        counts = session.account.counts
+        best = session.recommendation()
         found = "nothing yet" if best is None else f"{best.mean:.4f} ± {best.spread:.4f}"
         return (
-            f"[{search.budget.spent_seconds:6.1f}/{search.budget.total_seconds:g} s] "
-            f"{len(search.record.configurations)} configurations, "
+            f"[{session.budget.spent_seconds:6.1f}/{session.budget.total_seconds:g} s] "
+            f"{len(session.record.configurations)} configurations, "
             f"{counts[Kind.FINISHED]} folds finished, {counts[Kind.GAVE_UP]} given up, "
             f"best {found}, cutoff {event.pull.cutoff_seconds:.3g} s"
         )
 
     def _print_pull(self, event: Event) -> None:
-        n_folds = self._search.owner.n_splits_
+        n_folds = self._session.settings.n_folds
         params = ", ".join(f"{name}={value}" for name, value in event.params.items())
         head = f"[CV {event.pull.fold + 1}/{n_folds}] END {params}"
         print(f"{head}; {event.outcome.kind.value}, total time={event.outcome.seconds:6.1f}s")

@@ -1,0 +1,106 @@
+"""Players in other processes, or on other machines, through joblib's backend of the moment.
+
+An invitation with the settings, the data and the address of the study goes out to each of them;
+nothing comes back but what they have written to the study.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import optuna
+from joblib import Parallel, delayed
+from optuna.storages import InMemoryStorage, JournalStorage
+from optuna.storages.journal import JournalFileBackend
+
+from f2a_tune import _compat
+from f2a_tune.clock import Budget
+from f2a_tune.sklearn_plugin.candidates import CandidateSpace
+from f2a_tune.sklearn_plugin.fold import FoldData
+from f2a_tune.sklearn_plugin.session import Session, Settings
+from f2a_tune.sklearn_plugin.studies import quiet_optuna
+
+if TYPE_CHECKING:
+    from optuna import Study
+
+
+@dataclass(frozen=True)
+class Invitation:
+    """All that a player elsewhere needs."""
+
+    settings: Settings
+    storage: Any
+    study_name: str
+    space: CandidateSpace
+    data: FoldData
+    session: str
+
+
+def play_elsewhere(session: Session, storage: Any) -> None:
+    """Run so many players as the session says through joblib, until they have ended."""
+    settings = session.settings
+    one_each = replace(settings, n_players=1)
+    invitation = Invitation(
+        one_each,
+        storage,
+        session.record.study.study_name,
+        session.space,
+        session.data,
+        session.company.name,
+    )
+    Parallel(n_jobs=settings.n_players)(
+        delayed(accept)(invitation) for _ in range(settings.n_players)
+    )
+
+
+def accept(invitation: Invitation) -> None:
+    """Play, in a process of a joblib backend."""
+    with quiet_optuna():
+        study = optuna.load_study(
+            study_name=invitation.study_name,
+            storage=invitation.storage,
+            sampler=optuna.samplers.RandomSampler(seed=0),
+        )
+    Session(
+        invitation.settings,
+        study,
+        invitation.space,
+        invitation.data,
+        Budget(invitation.settings.time_budget),
+        shared=True,
+        session=invitation.session,
+    ).play()
+
+
+@contextmanager
+def journal() -> Iterator[JournalStorage]:
+    """A storage for players on this machine, for as long as a search takes."""
+    with tempfile.TemporaryDirectory(prefix="f2a_tune-") as folder:
+        yield JournalStorage(JournalFileBackend(os.path.join(folder, "search.journal")))
+
+
+def brought_home(study: Study) -> Study:
+    """The same study in memory, when its storage is about to go."""
+    with quiet_optuna():
+        home = InMemoryStorage()
+        optuna.copy_study(
+            from_study_name=study.study_name,
+            from_storage=_compat.storage_of(study),
+            to_storage=home,
+        )
+        return optuna.load_study(study_name=study.study_name, storage=home)
+
+
+def check_reachable(storage: Any, backend: str) -> None:
+    """Players in other processes cannot see this one's memory."""
+    if isinstance(storage, InMemoryStorage):
+        raise ValueError(
+            f"storage={storage!r} is in this process's memory, which players of joblib's backend "
+            f"{backend!r} cannot see: give the URL of a database or a JournalStorage, or no "
+            "storage at all if they are on this machine."
+        )
