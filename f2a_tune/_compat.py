@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 if TYPE_CHECKING:
     from optuna import Study
@@ -20,6 +20,33 @@ if TYPE_CHECKING:
 def storage_of(study: Study) -> BaseStorage:
     """The storage of a study; also of Hyperband's bracket, which shows little else."""
     return study._storage
+
+
+def shared_storage(storage: BaseStorage) -> BaseStorage:
+    """The storage without the cache that Optuna wraps around a database."""
+    if type(storage).__name__ != "_CachedStorage":
+        return storage
+    return cast("BaseStorage", storage._backend)  # type: ignore[attr-defined]
+
+
+def journal_path(storage: BaseStorage) -> str | None:
+    """The file of a journal storage; None if it is something else."""
+    from optuna.storages import JournalStorage
+    from optuna.storages.journal import JournalFileBackend
+
+    if not isinstance(storage, JournalStorage):
+        return None
+    backend = storage._backend
+    return backend._file_path if isinstance(backend, JournalFileBackend) else None
+
+
+@contextmanager
+def journal_lock(storage: BaseStorage) -> Iterator[None]:
+    """While it is open, nobody else writes to the file of this journal storage."""
+    from optuna.storages.journal._file import get_lock_file
+
+    with get_lock_file(storage._backend._lock):  # type: ignore[attr-defined]
+        yield
 
 
 def study_id_of(study: Study) -> int:
@@ -113,10 +140,11 @@ def release_session(study: Study) -> None:
     storage_of(study).remove_session()
 
 
-def set_param(study: Study, trial: Trial, name: str, value: Any, distribution: Any) -> None:
-    """Give a trial a parameter that no sampler has drawn."""
-    internal = distribution.to_internal_repr(value)
-    storage_of(study).set_trial_param(trial_id_of(trial), name, internal, distribution)
+def begin_trial(study: Study, template: FrozenTrial) -> Trial:
+    """A running trial with all that the template has, in one write to the storage."""
+    from optuna.trial import Trial
+
+    return Trial(study, study._storage.create_new_trial(study._study_id, template))
 
 
 def live_trial(study: Study, trial: FrozenTrial) -> Trial:
@@ -132,7 +160,7 @@ def chosen_backend() -> str | None:
 
     # A preference is followed only where nothing was chosen.
     backend = get_active_backend(prefer="threads")[0]
-    return None if backend.supports_sharedmem else type(backend).__name__
+    return None if getattr(backend, "supports_sharedmem", False) else type(backend).__name__
 
 
 def base_search_cv() -> Any:

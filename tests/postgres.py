@@ -31,6 +31,7 @@ class PostgresServer:
         self.folder = Path(tempfile.mkdtemp(prefix="f2a-postgres-"))
         self._data = self.folder / "data"
         self._owner = {}
+        self._count = 0
         if os.getuid() == 0:  # the server refuses to be run by root
             names = {entry.pw_name for entry in pwd.getpwall()}
             user = "postgres" if "postgres" in names else "nobody"
@@ -54,6 +55,13 @@ class PostgresServer:
 
     def stop(self) -> None:
         self._run("pg_ctl", "-D", self._data, "-m", "immediate", "-w", "stop")
+
+    def new_database(self) -> str:
+        """The URL of an empty one."""
+        self._count += 1
+        name = f"test{self._count}"
+        self._run("createdb", "-h", "127.0.0.1", "-p", self.port, "-U", USER, name)
+        return self.url.removesuffix("postgres") + name
 
     def close(self) -> None:
         self.stop()

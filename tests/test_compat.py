@@ -2,6 +2,7 @@
 
 import threading
 
+import joblib
 import optuna
 import pytest
 from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
@@ -122,15 +123,47 @@ def test_fit_and_score():
         _compat.fit_and_score(estimator, X, y, parameters={"strategy": "none"}, **options)
 
 
-def test_parameters_that_nobody_drew_and_trials_to_go_on_with(study):
-    trial = study.ask()
-    _compat.set_param(study, trial, "x", 0.25, FloatDistribution(0, 1))
+def test_trials_that_nobody_drew_and_trials_to_go_on_with(study):
+    template = optuna.trial.create_trial(
+        state=optuna.trial.TrialState.RUNNING,
+        params={"x": 0.25},
+        distributions={"x": FloatDistribution(0, 1)},
+        user_attrs={"a": 1},
+        intermediate_values={0: 1.0},
+    )
+    begun = _compat.begin_trial(study, template)
+    assert begun.number == 0
     (seen,) = study.trials
-    assert seen.params == {"x": 0.25}
+    assert (seen.params, seen.user_attrs) == ({"x": 0.25}, {"a": 1})
+    assert seen.state is optuna.trial.TrialState.RUNNING
     again = _compat.live_trial(study, seen)
-    again.report(1.0, 0)
+    again.report(1.0, 1)
     study.tell(again, 2.0)
-    assert study.trials[0].intermediate_values == {0: 1.0}
+    assert study.trials[0].intermediate_values == {0: 1.0, 1: 1.0}
+
+
+def test_the_backend_that_somebody_chose():
+    assert _compat.chosen_backend() is None
+    with joblib.parallel_config(backend="threading"):
+        assert _compat.chosen_backend() is None
+    with joblib.parallel_config(backend="loky"):
+        assert _compat.chosen_backend() == "LokyBackend"
+
+
+def test_storages_without_their_cache(tmp_path):
+    storage = optuna.storages.get_storage(f"sqlite:///{tmp_path}/study.db")
+    assert isinstance(_compat.shared_storage(storage), optuna.storages.RDBStorage)
+    memory = optuna.storages.InMemoryStorage()
+    assert _compat.shared_storage(memory) is memory
+
+
+def test_journal_files_and_their_locks(tmp_path):
+    path = str(tmp_path / "study.journal")
+    journal = optuna.storages.JournalStorage(optuna.storages.journal.JournalFileBackend(path))
+    assert _compat.journal_path(journal) == path
+    assert _compat.journal_path(optuna.storages.InMemoryStorage()) is None
+    with _compat.journal_lock(journal):
+        assert (tmp_path / "study.journal.lock").is_symlink()
 
 
 def test_constraints(study):

@@ -47,7 +47,7 @@ def script() -> NoReturn:
 
 
 def _parser() -> argparse.ArgumentParser:
-    from f2a_tune.cli import simulate
+    from f2a_tune.cli import simulate, worker
 
     parser = argparse.ArgumentParser(
         prog="f2a-tune", description="Tune models inside a wall-clock budget."
@@ -56,4 +56,5 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--debug", action="store_true", help="show the traceback of an error")
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
     simulate.add_command(commands)
+    worker.add_command(commands)
     return parser

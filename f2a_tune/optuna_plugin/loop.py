@@ -33,6 +33,8 @@ from f2a_tune.logging import get_logger
 from f2a_tune.optuna_plugin import running
 from f2a_tune.optuna_plugin.crew import Crew
 from f2a_tune.optuna_plugin.dead import fail_dead_trials
+from f2a_tune.optuna_plugin.elsewhere import play_elsewhere, shares
+from f2a_tune.optuna_plugin.journal import mend_journal
 from f2a_tune.optuna_plugin.plan import ERROR, OUTCOME, PLAN, SECONDS, Plan
 from f2a_tune.optuna_plugin.progress import Progress
 from f2a_tune.optuna_plugin.remote import TrialAnswers, call_objective
@@ -92,7 +94,8 @@ def optimize(
     n_trials
         At most so many trials; None for no limit.
     n_jobs
-        Trials at a time; -1 is the number of cores.
+        Trials at a time; -1 is the number of cores. Under `joblib.parallel_config` with a backend
+        of processes ("loky", "dask", "ray") they run there, and meet in the study's storage.
     callbacks
         Called with the study and each finished trial.
     catch
@@ -123,6 +126,17 @@ def optimize(
         raise ValueError("study has several objectives: f2a_tune.optimize knows how to do one.")
     watchers = _checked_callbacks(callbacks)
     packed = CloudPickled(f"objective={objective!r}", objective)
+    if n_players > 1 and _compat.chosen_backend() is not None:
+        play_elsewhere(
+            optimize,
+            shares(study, budget, limits.n_trials, n_players),
+            objective=objective,
+            callbacks=watchers,
+            catch=caught,
+            memory=memory,
+        )
+        return
+    mend_journal(_compat.storage_of(study))
     run = Run(uuid.uuid4().hex[:12], budget)
     _compat.forget_stop(study)
     preload = tuple(name for name in PRELOADED if name in sys.modules)

@@ -25,6 +25,10 @@ if TYPE_CHECKING:
 BEAT_SECONDS = 1.0
 # Without news for so long a process is gone. A storage may be slow, and a machine busy.
 GRACE_SECONDS = 8.0
+# Who has joined ends so much earlier than who began, who has to read what all have written.
+EARLIER_SECONDS = 0.15
+# How long who began waits for those who have not said yet that they have ended.
+PARTING_SECONDS = 0.15
 
 _logger = get_logger("f2a_tune.search")
 
@@ -68,7 +72,11 @@ class Company:
         self._offset = max((_session_age(note) for note in members), default=0.0)
         self.session = found
         budget.charge(self.earlier_seconds + self._offset)
+        if self.has_joined:
+            budget.charge(EARLIER_SECONDS)
         self._begin = budget.spent_seconds
+        self.seconds_of_others = 0.0
+        """Worker-seconds of all other runs of this session, when this one has ended."""
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
 
@@ -94,6 +102,8 @@ class Company:
         if self._thread is not None:
             self._thread.join()
         self._write(left=True)
+        if self.shared:
+            self.seconds_of_others = self._seconds_of_others()
 
     def look_around(self) -> None:
         """Read the notes of all."""
@@ -112,8 +122,16 @@ class Company:
         """Whether this run, and no other, cares for what the dead have left."""
         return all(name >= self.name for name in self._seen if self.is_alive(name))
 
-    def seconds_of_others(self) -> float:
-        """Worker-seconds of all other runs of this session."""
+    def wait_for_others(self) -> None:
+        """At the end: a moment for those who are about to end, too."""
+        give_up_at = clock.monotonic_seconds() + PARTING_SECONDS
+        while not self.has_joined and clock.monotonic_seconds() < give_up_at:
+            self.look_around()
+            if not any(self.is_alive(name) for name in self._seen if name != self.name):
+                return
+            clock.sleep_seconds(PARTING_SECONDS / 5)
+
+    def _seconds_of_others(self) -> float:
         session = self.session or self.name
         return sum(
             note.player_seconds

@@ -52,11 +52,12 @@ class Others:
         end = clock.monotonic_seconds()
         self._next_look = end + max(LOOK_SECONDS, (end - begin) / LOOK_SHARE)
 
-    def leave(self) -> None:
-        """The end: close what is ours, and what the dead have left open."""
+    def leave(self, account: Account) -> None:
+        """The end: take in the last news, close what is ours and what the dead have left open."""
         if self._company.shared:
+            self._company.wait_for_others()
             self._company.look_around()
-            self._record.catch_up()
+            self._take_in(self._record.catch_up(), account)
             self._inherit(anyway=True)
         self._record.end()
 

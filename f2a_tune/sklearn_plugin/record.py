@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 from optuna.exceptions import StorageInternalError, UpdateFinishedTrialError
-from optuna.trial import TrialState
+from optuna.trial import TrialState, create_trial
 
 from f2a_tune import _compat, clock
 from f2a_tune.logging import get_logger
@@ -203,35 +203,36 @@ class SearchRecord:
             self.configurations.append(ConfigurationRecord(unit, self.space.params(unit), None))
         return place
 
-    def _new_trial(self, unit: Floats) -> Trial:
-        def ask() -> Trial:
-            return self.study.ask()
+    def _new_trial(self, unit: Floats, pulls: Mapping[int, PullRecord] | None = None) -> Trial:
+        """Written in one piece: a process that is killed leaves all of it, or nothing."""
+        stored = self.space.stored(unit)
+        folds = pulls or {}
+        attributes: dict[str, Any] = {
+            OWNER: self.owner,
+            UNIT: [finite_or_none(float(number)) for number in unit],
+        }
+        attributes |= {f"{FOLD}{fold}": pull.to_attribute() for fold, pull in folds.items()}
+        template = create_trial(
+            state=TrialState.RUNNING,
+            params={name: value for name, (value, _) in stored.items()},
+            distributions={name: distribution for name, (_, distribution) in stored.items()},
+            user_attrs=attributes,
+            intermediate_values=self._reported(folds),
+        )
+        return patiently(lambda: _compat.begin_trial(self.study, template))
 
-        trial = patiently(ask)
-
-        def describe() -> None:
-            for name, (value, distribution) in self.space.stored(unit).items():
-                _compat.set_param(self.study, trial, name, value, distribution)
-            trial.set_user_attr(OWNER, self.owner)
-            trial.set_user_attr(UNIT, [finite_or_none(float(number)) for number in unit])
-
-        patiently(describe)
-        return trial
-
-    def _reopen(self, configuration: ConfigurationRecord) -> Trial:
-        """A finished trial cannot be written to: the configuration goes on in a new one."""
-        trial = self._new_trial(configuration.unit)
-        for fold, pull in configuration.pulls.items():
-            self._write_fold(trial, fold, pull)
-        configuration.owner = self.owner
-        return trial
+    def _reported(self, pulls: Mapping[int, PullRecord]) -> dict[int, float]:
+        scores = {
+            fold: metric_of(pull.result.test_scores, self.metric)
+            for fold, pull in pulls.items()
+            if pull.result is not None
+        }
+        return {fold: score for fold, score in scores.items() if math.isfinite(score)}
 
     def _write_fold(self, trial: Trial, fold: int, pull: PullRecord) -> None:
         trial.set_user_attr(f"{FOLD}{fold}", pull.to_attribute())
-        if pull.result is not None:
-            score = metric_of(pull.result.test_scores, self.metric)
-            if math.isfinite(score):
-                trial.report(score, fold)
+        for step, score in self._reported({fold: pull}).items():
+            trial.report(score, step)
 
     def write(self, place: int, fold: int, pull: PullRecord) -> None:
         """What became of a pull; a configuration with all folds is complete."""
@@ -240,10 +241,12 @@ class SearchRecord:
         patiently(lambda: self._write(configuration, fold, pull))
 
     def _write(self, configuration: ConfigurationRecord, fold: int, pull: PullRecord) -> None:
-        if configuration.trial is None:
-            configuration.trial = self._reopen(configuration)
+        if configuration.trial is None:  # a closed trial cannot be written to: it goes on anew
+            configuration.trial = self._new_trial(configuration.unit, configuration.pulls)
+            configuration.owner = self.owner
+        else:
+            self._write_fold(configuration.trial, fold, pull)
         trial = configuration.trial
-        self._write_fold(trial, fold, pull)
         if configuration.count(Kind.FINISHED) == self.n_folds:
             scores = [self._score(configuration, fold) for fold in range(self.n_folds)]
             mean = float(np.mean(scores))

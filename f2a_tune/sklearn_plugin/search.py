@@ -28,6 +28,7 @@ from f2a_tune.bandit import Policy
 from f2a_tune.checks import known_name, positive_integer, positive_number
 from f2a_tune.clock import Budget
 from f2a_tune.cutoff.pool import checked_memory
+from f2a_tune.sklearn_plugin.account import BudgetUse
 from f2a_tune.sklearn_plugin.candidates import CandidateSpace
 from f2a_tune.sklearn_plugin.elsewhere import (
     brought_home,
@@ -38,7 +39,7 @@ from f2a_tune.sklearn_plugin.elsewhere import (
 from f2a_tune.sklearn_plugin.fold import FoldData
 from f2a_tune.sklearn_plugin.results import cv_results, warn_of_non_finite
 from f2a_tune.sklearn_plugin.session import SearchInterruptedWarning, Session, Settings
-from f2a_tune.sklearn_plugin.studies import open_study, quiet_optuna
+from f2a_tune.sklearn_plugin.studies import check_there, open_study, quiet_optuna
 from f2a_tune.sklearn_plugin.watching import Progress, Watch
 
 __all__ = ["F2ASearchCV", "PartialValidationWarning", "SearchInterruptedWarning"]
@@ -169,12 +170,36 @@ class F2ASearchCV(_compat.base_search_cv()):  # type: ignore[misc]
             Passed to the estimator's ``fit``, the scorer and the splitter, as in
             `RandomizedSearchCV`.
         """
+        task = self._task(X, y, params)
+        watch = Watch(self, task.data.X, task.data.y, params.get("sample_weight"))
+        session = self._play(task, watch)
+        self._take_over(session, task)
+        if self.refit:
+            self._refit(task.data, watch)
+        self.budget_ = session.use(self.refit_time_ if self.refit else 0.0)
+        watch.end()
+        return self
+
+    def join(self, X: Any, y: Any = None, **params: Any) -> BudgetUse:
+        """Play along in a search that another process has begun, until its budget ends.
+
+        It takes the same data and parameters as `fit` there, a storage that both can reach and the
+        name of the study. Returns where the seconds of all went; who began the search has the
+        result.
+        """
+        if self.storage is None or self.study_name is None:
+            raise ValueError("join needs a storage and a study_name: where is the search?")
+        check_there(self.storage, self.study_name)
+        search = clone(self).set_params(resume=True)
+        return search._play(search._task(X, y, params), None).use(0.0)  # type: ignore[no-any-return]
+
+    def _task(self, X: Any, y: Any, params: dict[str, Any]) -> _Task:
+        """All that is to be done, checked."""
         budget = Budget(positive_number("time_budget", self.time_budget))
         scorers, refit_metric = _compat.scorers_of(self)
         X, y = indexable(X, y)
         params = _compat.checked_params(X, params)
         routed = _compat.routed_for_fit(self, params)
-        watch = Watch(self, X, y, params.get("sample_weight"))
         splitter = check_cv(self.cv, y, classifier=is_classifier(self.estimator))
         self.n_splits_ = splitter.get_n_splits(X, y, **routed.splitter.split)
         splits = list(splitter.split(X, y, **routed.splitter.split))
@@ -187,7 +212,6 @@ class F2ASearchCV(_compat.base_search_cv()):  # type: ignore[misc]
                 "cv.split and cv.get_n_splits return inconsistent results. "
                 f"Expected {self.n_splits_} splits, got {len(splits)}"
             )
-        space = CandidateSpace(self.param_distributions, self.estimator)
         data = FoldData(
             clone(self.estimator),
             X,
@@ -198,34 +222,33 @@ class F2ASearchCV(_compat.base_search_cv()):  # type: ignore[misc]
             routed.scorer.score,
             self.return_train_score,
         )
+        space = CandidateSpace(self.param_distributions, self.estimator)
         metric = refit_metric if isinstance(refit_metric, str) else None
-        settings = self._settings(space, metric)
-        with self._place_to_play(settings.n_players) as place:
-            self.study_ = self._study(place.storage, data, space)
+        return _Task(budget, data, space, self._settings(space, metric), refit_metric)
+
+    def _play(self, task: _Task, watch: Watch | None) -> Session:
+        with self._place_to_play(task.settings.n_players) as place:
+            self.study_ = self._study(place.storage, task.data, task.space)
             session = Session(
-                settings,
+                task.settings,
                 self.study_,
-                space,
-                data,
-                budget,
+                task.space,
+                task.data,
+                task.budget,
                 shared=place.storage is not None,
                 elsewhere=place.elsewhere,
             )
+            if watch is not None:
+                session.watchers.append(watch)
+            if self.verbose:
+                session.watchers.append(Progress(session, self.verbose))
             if place.elsewhere:
                 session.watch(lambda: play_elsewhere(session, place.storage))
             else:
-                session.watchers.append(watch)
-                if self.verbose:
-                    session.watchers.append(Progress(session, self.verbose))
                 session.play()
             if place.temporary:
                 self.study_ = brought_home(self.study_)
-        self._take_over(session, scorers, refit_metric)
-        if self.refit:
-            self._refit(X, y, routed.estimator.fit, watch)
-        self.budget_ = session.use(self.refit_time_ if self.refit else 0.0)
-        watch.end()
-        return self
+        return session
 
     def _settings(self, space: CandidateSpace, metric: str | None) -> Settings:
         most = math.inf
@@ -295,8 +318,9 @@ class F2ASearchCV(_compat.base_search_cv()):  # type: ignore[misc]
             )
         return open_study(storage, self.study_name, self.resume, sampler, data, space)
 
-    def _take_over(self, session: Session, scorers: Any, refit_metric: Any) -> None:
+    def _take_over(self, session: Session, task: _Task) -> None:
         """Fitted attributes, from what the search has recorded."""
+        refit_metric = task.refit_metric
         configurations = session.record.configurations
         finished = session.record.results
         if not finished:
@@ -312,7 +336,7 @@ class F2ASearchCV(_compat.base_search_cv()):  # type: ignore[misc]
         session.warn_of_failures(error_score)
         warn_of_non_finite(results, finished)
         self.cv_results_ = results
-        self.scorer_ = _compat.scorers_by_name(scorers)
+        self.scorer_ = _compat.scorers_by_name(task.data.scorer)
         if self.refit or not self.multimetric_:
             self.best_index_ = _compat.best_index_of(self, refit_metric, results)
             complete = results["status"] == "complete"
@@ -324,20 +348,31 @@ class F2ASearchCV(_compat.base_search_cv()):  # type: ignore[misc]
                 self.best_score_ = results[f"mean_test_{refit_metric}"][self.best_index_]
             self.best_params_ = results["params"][self.best_index_]
 
-    def _refit(self, X: Any, y: Any, fit_params: dict[str, Any], watch: Watch) -> None:
+    def _refit(self, data: FoldData, watch: Watch) -> None:
         # Parameters may be estimators themselves: they are cloned too, as scikit-learn does.
         self.best_estimator_ = clone(self.estimator).set_params(
             **clone(self.best_params_, safe=False)
         )
         begin = clock.monotonic_seconds()
         with watch.refit(self.best_estimator_):
-            if y is not None:
-                self.best_estimator_.fit(X, y, **fit_params)
+            if data.y is not None:
+                self.best_estimator_.fit(data.X, data.y, **data.fit_params)
             else:
-                self.best_estimator_.fit(X, **fit_params)
+                self.best_estimator_.fit(data.X, **data.fit_params)
         self.refit_time_ = clock.monotonic_seconds() - begin
         if hasattr(self.best_estimator_, "feature_names_in_"):
             self.feature_names_in_ = self.best_estimator_.feature_names_in_
+
+
+@dataclass(frozen=True)
+class _Task:
+    """What a search has to do."""
+
+    budget: Budget
+    data: FoldData
+    space: CandidateSpace
+    settings: Settings
+    refit_metric: Any
 
 
 @dataclass(frozen=True)

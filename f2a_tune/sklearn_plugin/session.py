@@ -149,7 +149,7 @@ class Session:
                     warn_of_interruption()
                 finally:
                     self.played_seconds = self.budget.spent_seconds - begin
-                    self.others.leave()
+                    self.others.leave(self.account)
                     if not pool.closed:
                         pool.forget(shared)
 
@@ -164,8 +164,7 @@ class Session:
                 warn_of_interruption()
             finally:
                 self.played_seconds = self.budget.spent_seconds - begin
-                self.others.follow(self.account)
-                self.others.leave()
+                self.others.leave(self.account)
 
     def end(self) -> None:
         """Ask the players to begin nothing more."""
@@ -175,7 +174,7 @@ class Session:
     def use(self, refit_seconds: float) -> BudgetUse:
         """Where the seconds went, of all who played."""
         played = self.played_seconds * self.company.n_players
-        played += self.company.seconds_of_others()
+        played += self.company.seconds_of_others
         other = self.company.own_seconds - self.played_seconds - refit_seconds
         return self.account.close(played, other, refit_seconds)
 

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any
 import joblib
 import optuna
 from optuna.exceptions import DuplicatedStudyError
+from optuna.storages import BaseStorage
 
+from f2a_tune.optuna_plugin.journal import mend_journal
 from f2a_tune.sklearn_plugin.candidates import CandidateSpace
 from f2a_tune.sklearn_plugin.fold import FoldData
 
@@ -30,6 +32,24 @@ def quiet_optuna() -> Iterator[None]:
         optuna.logging.set_verbosity(before)
 
 
+def check_there(storage: Any, study_name: str) -> None:
+    """Whether there is a search of that name, begun by this library."""
+    if isinstance(storage, BaseStorage):
+        mend_journal(storage)
+    with quiet_optuna():
+        try:
+            study = optuna.load_study(study_name=study_name, storage=storage)
+        except KeyError:
+            raise ValueError(
+                f"study_name={study_name!r} is not in the storage: begin the search first, or "
+                "check the name."
+            ) from None
+    if FINGERPRINT not in study.user_attrs:
+        raise ValueError(
+            f"study_name={study_name!r} is no search of f2a_tune: it was made by something else."
+        )
+
+
 def open_study(
     storage: Any,
     study_name: str,
@@ -44,6 +64,8 @@ def open_study(
         "splits": str(joblib.hash(list(data.splits))),
         "space": space.fingerprint,
     }
+    if isinstance(storage, BaseStorage):
+        mend_journal(storage)
     with quiet_optuna():
         try:
             study = optuna.create_study(

@@ -20,11 +20,13 @@ from scipy.stats import loguniform, uniform
 from sklearn.base import BaseEstimator, ClassifierMixin, clone, is_classifier
 from sklearn.datasets import load_iris, make_regression
 from sklearn.dummy import DummyClassifier
+from sklearn.ensemble import StackingClassifier
 from sklearn.exceptions import FitFailedWarning
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.tree import DecisionTreeClassifier
 
 from f2a_tune.outcome import Kind
 from f2a_tune.sklearn_plugin import (
@@ -190,6 +192,35 @@ def test_it_is_an_estimator_among_others():
     assert inner.score(X, Y) > 0.9
 
 
+def test_it_works_inside_pipelines_and_stacks():
+    inner = search(LogisticRegression(max_iter=500), {"C": [0.1, 1.0]}, cv=2)
+    piped = make_pipeline(StandardScaler(), inner).fit(X, Y)
+    assert piped.score(X, Y) > 0.9
+    stack = StackingClassifier(
+        [("search", inner), ("tree", DecisionTreeClassifier(random_state=0))], cv=2
+    )
+    assert stack.fit(X, Y).score(X, Y) > 0.9
+
+
+def test_optuna_samplers_propose():
+    space = [
+        {"quality": uniform(0, 1), "seconds": [0.0, 0.001]},
+        {"quality": [0.2, 0.5, 0.7], "fail": [False]},
+    ]
+    sampler = optuna.samplers.TPESampler(seed=0, n_startup_trials=5)
+    found = search(Toy(), space, proposals=sampler, max_configurations=30, cv=2).fit(X, Y)
+    assert len(found.cv_results_["params"]) == 30
+    drawn = [tuple(sorted(params.items())) for params in found.cv_results_["params"]]
+    assert len(set(drawn)) == 30
+    random = search(Toy(), space, proposals="random", max_configurations=30, cv=2).fit(X, Y)
+    assert found.best_score_ >= random.best_score_ - 0.1
+    grid = optuna.samplers.GridSampler({"quality": [0.2, 0.7]})
+    found = search(Toy(), {"quality": [0.2, 0.5, 0.7]}, proposals=grid, cv=2).fit(X, Y)
+    assert found.best_score_ == 0.7
+    with pytest.raises(TypeError, match="proposals must be one of"):
+        search(Toy(), space, proposals=3).fit(X, Y)
+
+
 def test_regression_with_weights_groups_and_routing():
     data, target = make_regression(80, 5, random_state=0)
     weights = np.linspace(0.1, 1, 80)
@@ -256,6 +287,33 @@ def test_ctrl_c_leaves_it_fitted():
     assert found.best_score_ > 0
     assert found.predict(X).shape == (150,)
     assert TrialState.RUNNING not in {trial.state for trial in found.study_.trials}
+
+
+class SlowRefit(Toy):
+    """Quick on folds, for ever on all rows."""
+
+    def fit(self, X, y):
+        if len(X) == len(Y):
+            time.sleep(3600)
+        return super().fit(X, y)
+
+
+def test_a_second_ctrl_c_raises():
+    pid = os.getpid()
+    timers = [threading.Timer(wait, os.kill, (pid, signal.SIGINT)) for wait in (6.0, 12.0)]
+    for timer in timers:
+        timer.start()
+    with pytest.raises(KeyboardInterrupt), pytest.warns(SearchInterruptedWarning):
+        search(SlowRefit(seconds=0.05), {"quality": uniform(0, 1)}, cv=2).fit(X, Y)
+
+
+def test_nothing_is_fitted_that_could_not_be_refitted_in_time():
+    space = {"quality": [0.5], "seconds": [6.0]}
+    with pytest.raises(ValueError, match="no fit finished within time_budget=8"):
+        search(Toy(), space, time_budget=8, cv=2).fit(X, Y)
+    found = search(Toy(), space, time_budget=16, cv=2, refit=False)
+    with pytest.warns(PartialValidationWarning):
+        assert found.fit(X, Y).best_score_ == 0.5
 
 
 RESUMED = """
@@ -342,4 +400,7 @@ def test_frames_lists_and_sparse_matrices_reach_the_estimator():
         warnings.simplefilter("error")
         found.predict(frame)
     search(estimator, space).fit(X.tolist(), Y.tolist())
+    polars = pytest.importorskip("polars")
+    found = search(estimator, space).fit(polars.DataFrame(X, schema=list("abcd")), Y)
+    assert list(found.feature_names_in_) == list("abcd")
     search(estimator, space).fit(scipy.sparse.csr_matrix(X), Y)

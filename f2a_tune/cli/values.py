@@ -1,0 +1,39 @@
+"""Values of options as people write them: text in, numbers or one clear line out."""
+
+from __future__ import annotations
+
+import re
+
+UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+DURATION = re.compile(r"(?:(\d+(?:\.\d+)?)([smhd]))")
+
+
+def seconds(option: str, text: str) -> float:
+    """``90``, ``90s``, ``5m`` or ``1h30m``.
+
+    Examples
+    --------
+    >>> seconds("--budget", "1h30m")
+    5400.0
+    """
+    written = text.strip().lower()
+    if re.fullmatch(r"\d+(?:\.\d+)?", written):
+        found = float(written)
+    elif re.fullmatch(rf"(?:{DURATION.pattern})+", written):
+        found = sum(float(number) * UNITS[unit] for number, unit in DURATION.findall(written))
+    else:
+        raise ValueError(f"{option} {text!r} must be a duration such as 90, 90s, 5m or 1h30m.")
+    if found <= 0:
+        raise ValueError(f"{option} {text!r} must be above zero.")
+    return found
+
+
+def whole_number(option: str, text: str, least: int = 1) -> int:
+    """A count."""
+    try:
+        number = int(text)
+    except ValueError:
+        raise ValueError(f"{option} {text!r} must be a whole number.") from None
+    if number < least and number != -1:
+        raise ValueError(f"{option} {text!r} must be at least {least}.")
+    return number

@@ -1,0 +1,242 @@
+"""Several processes play one search: nothing is lost or done twice, whoever is killed."""
+
+import math
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+
+import joblib
+import optuna
+import pytest
+from optuna.trial import TrialState
+
+from f2a_tune.outcome import Kind
+from f2a_tune.sklearn_plugin.record import FOLD, OWNER, UNIT, PullRecord
+from tests.sklearn_plugin.joint import N_FOLDS, X, Y, opened, search
+
+
+@pytest.fixture(params=["journal", "postgres"])
+def url(request, tmp_path):
+    if request.param == "journal":
+        return str(tmp_path / "search.journal")
+    return request.getfixturevalue("postgres").new_database()
+
+
+def player(role, url, log, *more):
+    command = [sys.executable, "-m", "tests.sklearn_plugin.joint", role, url, str(log), *more]
+    return subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+
+
+def wait_for_trials(url, count):
+    for _ in range(600):
+        time.sleep(0.1)
+        try:
+            if len(study_of(url).trials) >= count:
+                return
+        except Exception:  # not there yet
+            continue
+    pytest.fail("the search did not begin")
+
+
+def owners(study):
+    return {trial.user_attrs.get(OWNER) for trial in study.trials} - {None}
+
+
+def wait_for_owners(url, count):
+    for _ in range(600):
+        if len(owners(study_of(url))) >= count:
+            return
+        time.sleep(0.1)
+    pytest.fail("not all have begun to play")
+
+
+def study_of(url):
+    return optuna.load_study(study_name="s", storage=opened(url))
+
+
+def finished_folds(study):
+    """How often each fold of each configuration has a score, over all trials."""
+    found = {}
+    for trial in study.trials:
+        unit = tuple(trial.user_attrs.get(UNIT, ()))
+        for fold in range(N_FOLDS):
+            pull = PullRecord.from_attribute(trial.user_attrs.get(f"{FOLD}{fold}"))
+            if pull is not None and pull.kind is Kind.FINISHED:
+                found.setdefault((unit, fold), []).append(pull)
+    return found
+
+
+def best_of(study):
+    complete = [t for t in study.trials if t.state is TrialState.COMPLETE]
+    return max(complete, key=lambda trial: trial.value)
+
+
+def kill_all(process):
+    os.killpg(process.pid, signal.SIGKILL)
+    process.communicate()
+
+
+def test_workers_are_killed_and_join_late_and_nothing_is_lost(url, tmp_path):
+    log = tmp_path / "fits.log"
+    main = player("begin", url, log, "('time_budget', 40)")
+    wait_for_trials(url, 2)
+    others = [player("join", url, log) for _ in range(3)]
+    wait_for_owners(url, 4)
+    pause = random.Random(1)
+    time.sleep(2 * pause.random())
+    kill_all(others[0])
+    time.sleep(pause.random())
+    kill_all(others[1])
+    late = player("join", url, log)
+    results = [process.communicate(timeout=120) for process in (main, others[2], late)]
+    assert [process.returncode for process in (main, others[2], late)] == [0, 0, 0], results
+
+    study = study_of(url)
+    assert {trial.state for trial in study.trials} <= {
+        TrialState.COMPLETE,
+        TrialState.PRUNED,
+        TrialState.FAIL,
+    }
+    folds = finished_folds(study)
+    fits = log.read_text().splitlines()
+    assert len(set(fits)) >= len(folds)
+    # What was fitted and is not in the study was in flight when its process was killed, or ended
+    # with the budget.
+    assert len(fits) - len(folds) <= 5
+    assert all(len(pulls) == 1 for pulls in folds.values()), "a fold was recorded twice"
+    score, quality, _ = map(float, results[0][0].split())
+    best = best_of(study)
+    assert best.params["quality"] == quality
+    assert best.value == pytest.approx(score)
+    assert math.isclose(best.value, sum(best.intermediate_values.values()) / N_FOLDS)
+
+
+def test_a_dead_workers_trials_are_taken_over(url, tmp_path):
+    log = tmp_path / "fits.log"
+    dead = player("begin", url, log, "('max_configurations', 1)", "('seconds', 1.0)")
+    wait_for_trials(url, 1)
+    while not finished_folds(study_of(url)):
+        time.sleep(0.02)
+    kill_all(dead)
+    known = len(finished_folds(study_of(url)))
+    assert 0 < known < N_FOLDS
+    found = search(url, str(log), resume=True, max_configurations=1, time_budget=100).fit(X, Y)
+    assert found.cv_results_["n_folds_done"].tolist() == [N_FOLDS]
+    assert found.budget_.n_finished == N_FOLDS - known
+    study = study_of(url)
+    assert [trial.state for trial in study.trials] == [TrialState.COMPLETE]
+    assert all(len(pulls) == 1 for pulls in finished_folds(study).values())
+
+
+def test_the_whole_group_is_killed_and_resumed_with_the_seconds_left(tmp_path):
+    url, log = f"sqlite:///{tmp_path}/search.db", tmp_path / "fits.log"
+    main = player("begin", url, log, "('n_jobs', 2)", "('time_budget', 25)")
+    wait_for_trials(url, 8)
+    kill_all(main)
+    before = {
+        key: pulls[0].result.test_scores for key, pulls in finished_folds(study_of(url)).items()
+    }
+    n_fits = len(log.read_text().splitlines())
+    assert n_fits - len(before) <= 2  # in flight
+    spent = next(
+        content["seconds"]
+        for key, content in study_of(url).user_attrs.items()
+        if key.startswith("f2a:run:")
+    )
+    begin = time.monotonic()
+    search(url, str(log), resume=True, time_budget=25, n_jobs=2).fit(X, Y)
+    elapsed = time.monotonic() - begin
+    assert elapsed < 25 - spent + 10  # what was left, on a busy machine
+    after = finished_folds(study_of(url))
+    # A configuration that goes on in another trial takes its folds along, unchanged.
+    for key, score in before.items():
+        assert {pull.result.test_scores for pull in after[key]} == {score}
+    assert len(log.read_text().splitlines()) - len(after) <= 2 + 2
+
+
+def test_sigterm_leaves_cleanly(tmp_path):
+    url, log = f"sqlite:///{tmp_path}/search.db", tmp_path / "fits.log"
+    main = player("begin", url, log)
+    wait_for_trials(url, 2)
+    command = [sys.executable, "-m", "f2a_tune", "worker", "--storage", url, "--study-name", "s"]
+    worker = subprocess.Popen(
+        [*command, "--search", "tests.sklearn_plugin.joint:make"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    wait_for_owners(url, 2)
+    worker.send_signal(signal.SIGTERM)
+    said, errors = worker.communicate(timeout=60)
+    assert worker.returncode == 0, errors
+    assert " s: " in said
+    notes = [v for k, v in study_of(url).user_attrs.items() if k.startswith("f2a:run:")]
+    assert sorted(note["left"] for note in notes) == [False, True]
+    main.communicate(timeout=120)
+    assert main.returncode == 0
+    assert TrialState.RUNNING not in {trial.state for trial in study_of(url).trials}
+
+
+def test_a_torn_journal_is_survived_or_refused(tmp_path):
+    url = str(tmp_path / "search.journal")
+    search(url, max_configurations=3, time_budget=100).fit(X, Y)
+    known = finished_folds(study_of(url))
+    with open(url, "ab") as file:
+        file.write(b'{"op_code": 8, "worker_id": "to')  # the power went
+    found = search(url, resume=True, max_configurations=5, time_budget=100).fit(X, Y)
+    assert len(found.cv_results_["params"]) == 5
+    after = finished_folds(study_of(url))
+    assert known.items() <= after.items()
+    assert len(after) == 5 * N_FOLDS
+    assert (tmp_path / "search.journal.torn").read_bytes() == b'{"op_code": 8, "worker_id": "to\n'
+
+
+@pytest.mark.parametrize("backend", ["loky", "dask"])
+def test_players_of_a_joblib_backend(backend):
+    if backend == "dask":
+        distributed = pytest.importorskip("distributed")
+        cluster = distributed.LocalCluster(
+            2, processes=True, threads_per_worker=1, dashboard_address=None
+        )
+        client = distributed.Client(cluster)
+    try:
+        with joblib.parallel_config(backend=backend):
+            begin = time.monotonic()
+            found = search(None, n_jobs=2, time_budget=30, study_name=None, refit=True).fit(X, Y)
+            elapsed = time.monotonic() - begin
+    finally:
+        if backend == "dask":
+            client.close()
+            cluster.close()
+    assert elapsed < 60
+    assert found.best_score_ > 0.5
+    assert found.cv_results_["status"][found.best_index_] == "complete"
+    trials = found.study_.trials
+    assert TrialState.RUNNING not in {trial.state for trial in trials}
+    assert len({trial.user_attrs[OWNER] for trial in trials}) == 2
+    use = found.budget_
+    assert use.n_finished == found.cv_results_["n_folds_done"].sum()
+    assert use.total_seconds > 1.2 * use.finished_seconds / 2
+    assert found.predict(X).shape == (60,)
+
+
+def test_what_cannot_be_shared_is_refused(tmp_path):
+    with joblib.parallel_config(backend="loky"):
+        with pytest.raises(ValueError, match="in this process's memory"):
+            search(None, n_jobs=2).set_params(storage=optuna.storages.InMemoryStorage()).fit(X, Y)
+        with pytest.raises(ValueError, match="is for one process"):
+            search(None, n_jobs=2, policy="wait-ucb", study_name=None).fit(X, Y)
+    with pytest.raises(ValueError, match="is not in the storage"):
+        search(f"sqlite:///{tmp_path}/none.db").join(X, Y)
+    optuna.create_study(storage=f"sqlite:///{tmp_path}/none.db", study_name="s")
+    with pytest.raises(ValueError, match="made by something else"):
+        search(f"sqlite:///{tmp_path}/none.db").join(X, Y)
