@@ -15,6 +15,7 @@ import optuna
 from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 from optuna.trial import TrialState
 
+from f2a_tune import _compat
 from f2a_tune.racing import Ledger, Offer, RandomProposals
 from f2a_tune.racing.space import Floats
 from f2a_tune.sklearn_plugin.candidates import CandidateSpace
@@ -42,9 +43,17 @@ class SampledProposals:
         self, ledger: Ledger, units: Sequence[Floats], cutoff_seconds: float
     ) -> Offer | None:
         """The sampler's next suggestion, without a forecast."""
+        with _compat.optimize_loop(self._study):  # a sampler may want to stop
+            return self._offer(ledger, units, cutoff_seconds)
+
+    def _offer(
+        self, ledger: Ledger, units: Sequence[Floats], cutoff_seconds: float
+    ) -> Offer | None:
         self._tell(ledger, units)
         drawn = {unit.tobytes() for unit in units}
         if self._offered is None or self._offered.tobytes() in drawn:
+            if _compat.stop_requested(self._study):
+                return None
             self._offered = self._suggest(drawn)
         if self._offered is None:
             return self._random.offer(ledger, units, cutoff_seconds)

@@ -221,11 +221,11 @@ class Session:
                 f"time_budget={self.settings.time_budget:g} was over before the first fit could "
                 "end: give more seconds."
             )
+        n_given_up = max(self.account.counts[Kind.GAVE_UP], len(waits))
         return (
-            f"no fit finished within time_budget={self.settings.time_budget:g}: {len(waits)} were "
-            f"given up, the first after {waits[0]:.3g} s, the last after {max(waits):.3g} s, "
-            f"{len(failed)} failed. Give more seconds, longer timeouts, or a space with faster "
-            "configurations."
+            f"no fit finished within time_budget={self.settings.time_budget:g}: {n_given_up} were "
+            f"given up, the longest waited for {max(waits):.3g} s, {len(failed)} failed. Give "
+            "more seconds, longer timeouts, or a space with faster configurations."
         )
 
     def warn_of_failures(self, error_score: float) -> None:
