@@ -20,6 +20,7 @@ LAYERS = (
     "cutoff",
     "optuna_plugin",
     "sklearn_plugin",
+    "reading",
     "visualization",
     "report",
     "cli",

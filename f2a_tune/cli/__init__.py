@@ -47,7 +47,7 @@ def script() -> NoReturn:
 
 
 def _parser() -> argparse.ArgumentParser:
-    from f2a_tune.cli import simulate, worker
+    from f2a_tune.cli import results, simulate, tune, worker
 
     parser = argparse.ArgumentParser(
         prog="f2a-tune", description="Tune models inside a wall-clock budget."
@@ -55,6 +55,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"f2a-tune {__version__}")
     parser.add_argument("--debug", action="store_true", help="show the traceback of an error")
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
-    simulate.add_command(commands)
+    tune.add_command(commands)
+    results.add_commands(commands)
     worker.add_command(commands)
+    simulate.add_command(commands)
     return parser

@@ -1,1 +1,174 @@
-"""placeholder"""
+"""A tuning job of the command line: options in, a search with its data out.
+
+It is written to the study as text, so that ``f2a-tune worker`` can do the same elsewhere; nothing
+in it is code but the name of a factory that the user gave.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from f2a_tune.cli.tables import Table, read_table
+
+if TYPE_CHECKING:
+    from f2a_tune import F2ASearchCV
+
+JOB = "f2a:job"
+
+
+@dataclass(frozen=True)
+class Job:
+    """What is to be tuned on what."""
+
+    data: str
+    target: str | None
+    estimator: str
+    space: str | None
+    """The text of a TOML file."""
+    metric: str | None
+    n_folds: int
+    seed: int
+    seconds: float
+    header: str = "auto"
+    task: str = "auto"
+    holdout: float = 0.0
+    """The share of rows that is kept back."""
+
+    def table(self) -> Table:
+        """Read the data."""
+        return read_table(self.data, self.target, self.header, self.task)
+
+    def search(self, table: Table) -> F2ASearchCV:
+        """The search, without a place to keep it."""
+        from sklearn.model_selection import KFold, StratifiedKFold
+
+        from f2a_tune import F2ASearchCV
+        from f2a_tune.sklearn_plugin.models import CLASSIFICATION
+
+        estimator, space = self._estimator_and_space(table)
+        splitter = StratifiedKFold if table.task == CLASSIFICATION else KFold
+        return F2ASearchCV(
+            estimator,
+            space,
+            time_budget=self.seconds,
+            cv=splitter(self.n_folds, shuffle=True, random_state=self.seed),
+            scoring=self.metric,
+            random_state=self.seed,
+        )
+
+    def split(self, table: Table) -> tuple[Any, Any, Any, Any]:
+        """Rows to learn from and rows kept back; the same every time."""
+        from sklearn.model_selection import train_test_split
+
+        from f2a_tune.sklearn_plugin.models import CLASSIFICATION
+
+        if self.holdout == 0:
+            return table.X, None, table.y, None
+        stratify = table.y if table.task == CLASSIFICATION else None
+        X, X_kept, y, y_kept = train_test_split(
+            table.X, table.y, test_size=self.holdout, random_state=self.seed, stratify=stratify
+        )
+        return X, X_kept, y, y_kept
+
+    def search_and_data(self) -> tuple[Any, Any, Any]:
+        """For a worker that joins."""
+        table = self.table()
+        X, _, y, _ = self.split(table)
+        return self.search(table), X, y
+
+    def to_attribute(self) -> dict[str, Any]:
+        """As JSON that every storage takes."""
+        content = asdict(self)
+        if Path(self.data).is_file():
+            content["data"] = str(Path(self.data).resolve())
+        return content
+
+    def _estimator_and_space(self, table: Table) -> tuple[Any, Any]:
+        from f2a_tune.sklearn_plugin.models import model_names, prepared, ready_space
+
+        if ":" in self.estimator:
+            from f2a_tune.cli.worker import imported
+
+            estimator = imported("--estimator", self.estimator)()
+            space: Any = None
+        else:
+            names = model_names(self.estimator)
+            first, space = ready_space(names, table.task, self.seed)
+            estimator = prepared(first, table.categorical, table.numeric)
+        if self.space is not None:
+            space = space_of_toml(self.space)
+        if space is None:
+            raise ValueError(
+                f"--estimator {self.estimator!r} has no ready space: give one with --space."
+            )
+        return estimator, space
+
+
+def space_of_toml(text: str) -> Any:
+    """A search space from TOML: lists of values, or tables with low and high.
+
+    Examples
+    --------
+    >>> space_of_toml('[model__C]\\nlow = 0.1\\nhigh = 10\\nlog = true')
+    {'model__C': FloatDistribution(high=10.0, log=True, low=0.1, step=None)}
+    """
+    try:
+        content = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ValueError(f"--space cannot be read as TOML: {error}.") from error
+    if set(content) == {"spaces"} and isinstance(content["spaces"], list):
+        return [_one_space(one) for one in content["spaces"]]
+    return _one_space(content)
+
+
+def _one_space(content: Any) -> dict[str, Any]:
+    if not isinstance(content, Mapping) or not content:
+        raise ValueError(f"--space must have a table of parameters, got {content!r}.")
+    return {str(name): _parameter(str(name), one) for name, one in content.items()}
+
+
+def _parameter(name: str, content: Any) -> Any:
+    from optuna.distributions import FloatDistribution, IntDistribution
+
+    if isinstance(content, list):
+        if not content or any(isinstance(value, (dict, list)) for value in content):
+            raise ValueError(f"--space: {name} must be a list of at least one plain value.")
+        return content
+    known = {"low", "high", "log", "step"}
+    if not isinstance(content, Mapping) or not {"low", "high"} <= set(content) <= known:
+        raise ValueError(
+            f"--space: {name} must be a list of values or a table with low, high and perhaps log "
+            f"or step, got {content!r}."
+        )
+    numbers = [content["low"], content["high"]]
+    if any(isinstance(n, bool) or not isinstance(n, (int, float)) for n in numbers):
+        raise ValueError(f"--space: low and high of {name} must be numbers, got {numbers!r}.")
+    whole = all(isinstance(number, int) for number in numbers)
+    make: Any = IntDistribution if whole else FloatDistribution
+    options = {key: content[key] for key in ("log", "step") if key in content}
+    try:
+        return make(*numbers, **options)
+    except (ValueError, TypeError) as error:
+        raise ValueError(f"--space: {name}: {error}") from error
+
+
+def stored_job(storage: Any, study_name: str) -> Job:
+    """The job that a study was begun with."""
+    import optuna
+
+    try:
+        study = optuna.load_study(study_name=study_name, storage=storage)
+    except KeyError:
+        raise ValueError(f"--study-name {study_name!r} is not in the storage.") from None
+    content = study.user_attrs.get(JOB)
+    names = {one.name for one in fields(Job)}
+    if not isinstance(content, Mapping) or set(content) != names:
+        raise ValueError(
+            f"study {study_name!r} was not begun by this version of f2a-tune tune: say what to "
+            "fit with --search module:function or --search FILE.joblib."
+        )
+    return Job(**content)

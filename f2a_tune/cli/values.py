@@ -37,3 +37,14 @@ def whole_number(option: str, text: str, least: int = 1) -> int:
     if number < least and number != -1:
         raise ValueError(f"{option} {text!r} must be at least {least}.")
     return number
+
+
+def share(option: str, text: str) -> float:
+    """At least 0 and below 1."""
+    try:
+        found = float(text)
+    except ValueError:
+        raise ValueError(f"{option} {text!r} must be a number such as 0.2.") from None
+    if not 0 <= found < 1:
+        raise ValueError(f"{option} {text!r} must be at least 0 and below 1.")
+    return found

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any
 
 from f2a_tune.outcome import Kind
+
+USE = "f2a:use"
+"""Attribute of a study with the use of its last search."""
 
 
 @dataclass(frozen=True)
@@ -19,6 +23,18 @@ class BudgetUse:
     n_finished: int
     n_given_up: int
     n_failed: int
+
+    def to_attribute(self) -> dict[str, Any]:
+        """As JSON that every storage takes."""
+        return asdict(self)
+
+    @classmethod
+    def from_attribute(cls, content: Any) -> BudgetUse | None:
+        """Read it back; None if it makes no sense."""
+        try:
+            return cls(**{one.name: content[one.name] for one in fields(cls)})
+        except (KeyError, TypeError):
+            return None
 
     @property
     def total_seconds(self) -> float:

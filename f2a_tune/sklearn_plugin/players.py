@@ -165,7 +165,8 @@ class Players:
                 self.race.withdraw(pull)
             raise
         with self._lock:
-            kept = PullRecord.of(outcome, cutoff)
+            spent = self.budget.spent_seconds
+            kept = PullRecord.of(outcome, cutoff, spent, pull.reason)
             self.record.write(pull.configuration, pull.fold, kept)
             self.race.tell(pull, kept.outcome(self.record.metric))
             self._account.add(outcome.kind, outcome.seconds)

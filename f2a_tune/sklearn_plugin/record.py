@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -35,6 +35,7 @@ Floats = NDArray[np.float64]
 UNIT = "f2a:unit"
 FOLD = "f2a:fold:"
 OWNER = "f2a:owner"
+METRIC = "f2a:metric"  # of the study: which of several scores decides
 LONGEST_ERROR = 1000
 # How long a storage that does not answer is waited for, and how often it is asked.
 STORAGE_PATIENCE_SECONDS = 60.0
@@ -53,13 +54,33 @@ class PullRecord:
     cutoff_seconds: float
     result: FoldResult | None = None
     error: str = ""
+    at_seconds: float = math.nan
+    """How much of the budget was spent when it ended."""
+    reason: str = ""
+    """Why it was pulled."""
+    before: tuple[tuple[float, float], ...] = ()
+    """Earlier pulls of this fold, all given up: after how many seconds, and when."""
 
     @classmethod
-    def of(cls, outcome: Outcome, cutoff_seconds: float) -> PullRecord:
+    def of(
+        cls,
+        outcome: Outcome,
+        cutoff_seconds: float,
+        at_seconds: float = math.nan,
+        reason: str = "",
+    ) -> PullRecord:
         """From what a worker said."""
         result = outcome.value if outcome.ok else None
         error = "" if outcome.error is None else (outcome.error.traceback or str(outcome.error))
-        return cls(outcome.kind, outcome.seconds, cutoff_seconds, result, error)
+        return cls(
+            outcome.kind, outcome.seconds, cutoff_seconds, result, error, at_seconds, reason
+        )
+
+    def after(self, earlier: PullRecord | None) -> PullRecord:
+        """The same, knowing what was before it."""
+        if earlier is None or earlier.kind is not Kind.GAVE_UP:
+            return self
+        return replace(self, before=(*earlier.before, (earlier.seconds, earlier.at_seconds)))
 
     def outcome(self, metric: str | None) -> Outcome:
         """As the race hears it: one score, or what came in its place."""
@@ -75,7 +96,12 @@ class PullRecord:
             "kind": self.kind.value,
             "seconds": self.seconds,
             "cutoff": finite_or_none(self.cutoff_seconds),
+            "at": finite_or_none(self.at_seconds),
         }
+        if self.reason:
+            found["reason"] = self.reason
+        if self.before:
+            found["before"] = [[s, finite_or_none(at)] for s, at in self.before]
         if self.error:
             found["error"] = self.error[-LONGEST_ERROR:]
         if self.result is not None:
@@ -107,6 +133,9 @@ class PullRecord:
             number_or(content.get("cutoff"), math.inf),
             result,
             str(content.get("error", "")),
+            number_or(content.get("at"), math.nan),
+            str(content.get("reason", "")),
+            _waits(content.get("before")),
         )
 
 
@@ -237,6 +266,7 @@ class SearchRecord:
     def write(self, place: int, fold: int, pull: PullRecord) -> None:
         """What became of a pull; a configuration with all folds is complete."""
         configuration = self.configurations[place]
+        pull = pull.after(configuration.pulls.get(fold))
         configuration.pulls[fold] = pull
         patiently(lambda: self._write(configuration, fold, pull))
 
@@ -356,6 +386,13 @@ def _from_json(content: Any) -> Scores:
     if isinstance(content, Mapping):
         return {str(name): _number(score) for name, score in content.items()}
     return _number(content)
+
+
+def _waits(content: Any) -> tuple[tuple[float, float], ...]:
+    if not isinstance(content, list):
+        return ()
+    pairs = [one for one in content if isinstance(one, list) and len(one) == 2]
+    return tuple((number_or(s, 0.0), number_or(at, math.nan)) for s, at in pairs)
 
 
 def _number(content: Any) -> float:

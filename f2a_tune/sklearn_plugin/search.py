@@ -11,7 +11,7 @@ import math
 import numbers
 import warnings
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,7 +28,7 @@ from f2a_tune.bandit import Policy
 from f2a_tune.checks import known_name, positive_integer, positive_number
 from f2a_tune.clock import Budget
 from f2a_tune.cutoff.pool import checked_memory
-from f2a_tune.sklearn_plugin.account import BudgetUse
+from f2a_tune.sklearn_plugin.account import USE, BudgetUse
 from f2a_tune.sklearn_plugin.candidates import CandidateSpace
 from f2a_tune.sklearn_plugin.elsewhere import (
     brought_home,
@@ -37,6 +37,7 @@ from f2a_tune.sklearn_plugin.elsewhere import (
     play_elsewhere,
 )
 from f2a_tune.sklearn_plugin.fold import FoldData
+from f2a_tune.sklearn_plugin.record import METRIC
 from f2a_tune.sklearn_plugin.results import cv_results, warn_of_non_finite
 from f2a_tune.sklearn_plugin.session import SearchInterruptedWarning, Session, Settings
 from f2a_tune.sklearn_plugin.studies import check_there, open_study, quiet_optuna
@@ -177,6 +178,7 @@ class F2ASearchCV(_compat.base_search_cv()):  # type: ignore[misc]
         if self.refit:
             self._refit(task.data, watch)
         self.budget_ = session.use(self.refit_time_ if self.refit else 0.0)
+        self.study_.set_user_attr(USE, self.budget_.to_attribute())
         watch.end()
         return self
 
@@ -229,6 +231,8 @@ class F2ASearchCV(_compat.base_search_cv()):  # type: ignore[misc]
     def _play(self, task: _Task, watch: Watch | None) -> Session:
         with self._place_to_play(task.settings.n_players) as place:
             self.study_ = self._study(place.storage, task.data, task.space)
+            if task.settings.metric is not None:
+                self.study_.set_user_attr(METRIC, task.settings.metric)
             session = Session(
                 task.settings,
                 self.study_,
@@ -240,15 +244,21 @@ class F2ASearchCV(_compat.base_search_cv()):  # type: ignore[misc]
             )
             if watch is not None:
                 session.watchers.append(watch)
-            if self.verbose:
-                session.watchers.append(Progress(session, self.verbose))
-            if place.elsewhere:
-                session.watch(lambda: play_elsewhere(session, place.storage))
-            else:
-                session.play()
+            with self._progress(session):
+                if place.elsewhere:
+                    session.watch(lambda: play_elsewhere(session, place.storage))
+                else:
+                    session.play()
             if place.temporary:
                 self.study_ = brought_home(self.study_)
         return session
+
+    def _progress(self, session: Session) -> AbstractContextManager[object]:
+        if not self.verbose:
+            return nullcontext()
+        progress = Progress(session, self.verbose)
+        session.watchers.append(progress)
+        return progress
 
     def _settings(self, space: CandidateSpace, metric: str | None) -> Settings:
         most = math.inf

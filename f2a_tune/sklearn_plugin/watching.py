@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import math
+import shutil
+import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 from f2a_tune import _compat
-from f2a_tune.outcome import Kind
+from f2a_tune.outcome import FAILED, Kind
 from f2a_tune.sklearn_plugin.players import Event
 
 if TYPE_CHECKING:
     from f2a_tune.sklearn_plugin.search import F2ASearchCV
     from f2a_tune.sklearn_plugin.session import Session
 
-LINE_SECONDS = 1.0
+LINE_SECONDS = 2.0
+REDRAW_SECONDS = 0.25
+BAR_WIDTH = 20
 
 
 class Watch:
@@ -71,37 +77,80 @@ class Watch:
 
 
 class Progress:
-    """Prints how a search goes: every pull with ``verbose`` above 1, else once a second."""
+    """Shows how a search goes: a bar in a terminal, elsewhere a line every few seconds.
 
-    def __init__(self, session: Session, verbose: int) -> None:
+    With ``verbose`` above 1 also a line for every pull, and no bar.
+    """
+
+    def __init__(self, session: Session, verbose: int, stream: TextIO | None = None) -> None:
         self._session, self._verbose = session, verbose
+        self._stream = sys.stdout if stream is None else stream
+        self._is_terminal = verbose == 1 and self._stream.isatty()
         self._next = 0.0
+        self._event: Event | None = None
+        self._stop = threading.Event()
+        self._ticker: threading.Thread | None = None
+
+    def __enter__(self) -> Progress:
+        if self._is_terminal:
+            self._ticker = threading.Thread(target=self._tick, name="f2a_tune-bar", daemon=True)
+            self._ticker.start()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._stop.set()
+        if self._ticker is not None:
+            self._ticker.join()
+            self._redraw()
+            print(file=self._stream, flush=True)
 
     def __call__(self, event: Event) -> bool:
         """One pull has ended."""
+        self._event = event
         spent = self._session.budget.spent_seconds
         if self._verbose > 1:
             self._print_pull(event)
-        if spent >= self._next:
+        if not self._is_terminal and spent >= self._next:
             self._next = spent + LINE_SECONDS
-            print(self.line(event), flush=True)
+            print(self.line(event), file=self._stream, flush=True)
         return False
 
-    def line(self, event: Event) -> str:
+    def line(self, event: Event | None) -> str:
         """Elapsed and budget, what was done, the best, the cutoff."""
         session = self._session
         counts = session.account.counts
         best = session.recommendation()
         found = "nothing yet" if best is None else f"{best.mean:.4f} ± {best.spread:.4f}"
+        n_failed = sum(counts[kind] for kind in FAILED)
+        failed = f", {n_failed} failed" if n_failed else ""
+        cutoff = "" if event is None else f", cutoff {event.pull.cutoff_seconds:.3g} s"
         return (
             f"[{session.budget.spent_seconds:6.1f}/{session.budget.total_seconds:g} s] "
             f"{len(session.record.configurations)} configurations, "
-            f"{counts[Kind.FINISHED]} folds finished, {counts[Kind.GAVE_UP]} given up, "
-            f"best {found}, cutoff {event.pull.cutoff_seconds:.3g} s"
+            f"{counts[Kind.FINISHED]} folds finished, {counts[Kind.GAVE_UP]} given up{failed}, "
+            f"best {found}{cutoff}"
         )
+
+    def _tick(self) -> None:
+        while not self._stop.wait(REDRAW_SECONDS):
+            self._redraw()
+
+    def _redraw(self) -> None:
+        width = max(shutil.get_terminal_size().columns - 1, 10)
+        spent, total = self._session.budget.spent_seconds, self._session.budget.total_seconds
+        done = min(int(BAR_WIDTH * spent / total), BAR_WIDTH) if math.isfinite(total) else 0
+        bar = f"{'█' * done}{'░' * (BAR_WIDTH - done)} " if width > 5 * BAR_WIDTH else ""
+        try:
+            text = f"{bar}{self.line(self._event)}"
+        except (RuntimeError, IndexError, ValueError):  # read while it grew: next time
+            return
+        if self._event is not None:
+            text += f" – {self._event.pull.reason}"
+        print(f"\r\x1b[2K{text[:width]}", end="", file=self._stream, flush=True)
 
     def _print_pull(self, event: Event) -> None:
         n_folds = self._session.settings.n_folds
         params = ", ".join(f"{name}={value}" for name, value in event.params.items())
         head = f"[CV {event.pull.fold + 1}/{n_folds}] END {params}"
-        print(f"{head}; {event.outcome.kind.value}, total time={event.outcome.seconds:6.1f}s")
+        tail = f"{event.outcome.kind.value}, total time={event.outcome.seconds:6.1f}s"
+        print(f"{head}; {tail}", file=self._stream)

@@ -3,5 +3,21 @@
 from __future__ import annotations
 
 from f2a_tune.visualization.regret import plot_regret
+from f2a_tune.visualization.search import (
+    plot_best_over_time,
+    plot_cutoffs,
+    plot_parallel_coordinates,
+    plot_race,
+    plot_reward_per_second,
+    plot_time_account,
+)
 
-__all__ = ["plot_regret"]
+__all__ = [
+    "plot_best_over_time",
+    "plot_cutoffs",
+    "plot_parallel_coordinates",
+    "plot_race",
+    "plot_regret",
+    "plot_reward_per_second",
+    "plot_time_account",
+]

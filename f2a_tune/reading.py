@@ -1,0 +1,279 @@
+"""A study as people look at it: an Optuna study in, running or dead, its pulls and results out.
+
+Studies of `F2ASearchCV` have one trial per configuration and a fold in every attribute; any other
+study is read as one pull per trial. Nothing is written, and foreign attributes are ignored.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from optuna.trial import TrialState
+
+from f2a_tune import _compat
+from f2a_tune.optuna_plugin.history import is_given_up, seconds_of
+from f2a_tune.optuna_plugin.plan import ERROR, Plan, configuration_key
+from f2a_tune.optuna_plugin.runs import recorded_runs, run_notes, session_seconds
+from f2a_tune.outcome import FAILED, Kind
+from f2a_tune.sklearn_plugin.account import USE, BudgetUse
+from f2a_tune.sklearn_plugin.candidates import WHICH
+from f2a_tune.sklearn_plugin.record import FOLD, METRIC, UNIT, PullRecord, metric_of
+
+if TYPE_CHECKING:
+    from optuna import Study
+    from optuna.trial import FrozenTrial
+
+
+@dataclass(frozen=True)
+class PullLine:
+    """One fit, or one call of an objective."""
+
+    configuration: int
+    fold: int
+    kind: Kind
+    seconds: float
+    cutoff_seconds: float
+    score: float | None
+    at_seconds: float
+    """How much of the budget was spent when it ended; NaN if nobody knows."""
+    reason: str
+    error: str
+
+
+@dataclass(frozen=True)
+class ConfigurationLine:
+    """One configuration with all that is known of it."""
+
+    number: int
+    params: dict[str, Any]
+    pulls: tuple[PullLine, ...]
+    status: str
+    """complete, racing, dropped, given_up or failed."""
+
+    @cached_property
+    def scores(self) -> list[float]:
+        """Of the folds that have finished."""
+        return [pull.score for pull in self.pulls if pull.score is not None]
+
+    @property
+    def mean(self) -> float:
+        """Of the folds that have finished; NaN if none has."""
+        return float(np.mean(self.scores)) if self.scores else math.nan
+
+    @property
+    def spread(self) -> float:
+        """Standard deviation over folds; NaN with fewer than two."""
+        return float(np.std(self.scores, ddof=1)) if len(self.scores) > 1 else math.nan
+
+    @property
+    def seconds(self) -> float:
+        """Of all its pulls."""
+        return sum(pull.seconds for pull in self.pulls)
+
+
+@dataclass(frozen=True)
+class StudyReading:
+    """A study, read."""
+
+    name: str
+    maximize: bool
+    n_folds: int
+    configurations: tuple[ConfigurationLine, ...]
+    use: BudgetUse
+    budget_seconds: float
+    """Wall-clock seconds that were spent on it; NaN if nobody wrote them down."""
+
+    @cached_property
+    def pulls(self) -> list[PullLine]:
+        """All of them, in the order they ended."""
+        found = [pull for one in self.configurations for pull in one.pulls]
+        return sorted(found, key=lambda pull: (math.isnan(pull.at_seconds), pull.at_seconds))
+
+    @property
+    def winner(self) -> ConfigurationLine | None:
+        """The best of those with all folds; if there is none, of those with most."""
+        scored = [one for one in self.configurations if one.scores]
+        if not scored:
+            return None
+        most = max(len(one.scores) for one in scored)
+        sign = 1.0 if self.maximize else -1.0
+        return max((o for o in scored if len(o.scores) == most), key=lambda one: sign * one.mean)
+
+    @property
+    def fully_validated(self) -> bool:
+        """Whether the winner has all folds."""
+        return self.winner is not None and len(self.winner.scores) == self.n_folds
+
+    def best_so_far(self) -> tuple[list[float], list[float], list[str]]:
+        """When the best mean of a fully validated configuration changed, to what, and which."""
+        sign = 1.0 if self.maximize else -1.0
+        done: dict[int, list[float]] = {}
+        times, values, labels = [], [], []
+        best = -math.inf
+        for pull in self.pulls:
+            if pull.score is None or math.isnan(pull.at_seconds):
+                continue
+            scores = done.setdefault(pull.configuration, [])
+            scores.append(pull.score)
+            mean = sum(scores) / len(scores)
+            if len(scores) == self.n_folds and sign * mean > best:
+                best = sign * mean
+                times.append(pull.at_seconds)
+                values.append(mean)
+                labels.append(f"configuration {pull.configuration}")
+        return times, values, labels
+
+
+def read_study(study: Study) -> StudyReading:
+    """Read all there is."""
+    trials = _compat.all_trials(study)
+    attributes = study.user_attrs
+    if any(UNIT in trial.user_attrs for trial in trials):
+        configurations = _of_search(trials, attributes.get(METRIC))
+    else:
+        configurations = _of_trials(trials)
+    folds = [pull.fold for one in configurations for pull in one.pulls]
+    sessions = session_seconds(run_notes(study))
+    return StudyReading(
+        name=study.study_name,
+        maximize=study.direction.name == "MAXIMIZE",
+        n_folds=max(folds, default=0) + 1,
+        configurations=tuple(configurations),
+        use=_use(configurations, study, BudgetUse.from_attribute(attributes.get(USE))),
+        budget_seconds=sum(sessions.values()) if sessions else math.nan,
+    )
+
+
+def _of_search(trials: list[FrozenTrial], metric: Any) -> list[ConfigurationLine]:
+    merged: dict[str, FrozenTrial] = {}
+    for trial in trials:  # one that goes on in a later trial has taken its folds along
+        if UNIT in trial.user_attrs:
+            merged[repr(trial.user_attrs[UNIT])] = trial
+    lines = []
+    for number, trial in enumerate(merged.values()):
+        pulls: list[PullLine] = []
+        for name, content in trial.user_attrs.items():
+            if name.startswith(FOLD) and name[len(FOLD) :].isdecimal():
+                record = PullRecord.from_attribute(content)
+                if record is not None:
+                    pulls += _lines_of(number, int(name[len(FOLD) :]), record, metric)
+        lines.append(
+            ConfigurationLine(
+                number, plain_params(trial.params), tuple(pulls), _status(trial, pulls)
+            )
+        )
+    return lines
+
+
+def _lines_of(number: int, fold: int, record: PullRecord, metric: Any) -> list[PullLine]:
+    score = None
+    if record.result is not None:
+        found = metric_of(record.result.test_scores, metric if isinstance(metric, str) else None)
+        score = found if math.isfinite(found) else None
+    earlier = [
+        PullLine(number, fold, Kind.GAVE_UP, s, s, None, at, "", "") for s, at in record.before
+    ]
+    last = PullLine(
+        number,
+        fold,
+        record.kind,
+        record.seconds,
+        record.cutoff_seconds,
+        score,
+        record.at_seconds,
+        record.reason,
+        record.error,
+    )
+    return [*earlier, last]
+
+
+def _of_trials(trials: list[FrozenTrial]) -> list[ConfigurationLine]:
+    begun = [t.datetime_start for t in trials if t.datetime_start is not None]
+    start = min(begun, default=None)
+    rows: dict[str, int] = {}
+    pulls: dict[int, list[PullLine]] = {}
+    members: dict[int, list[FrozenTrial]] = {}
+    for trial in trials:
+        row = rows.setdefault(configuration_key(trial.params), len(rows))
+        members.setdefault(row, []).append(trial)
+        if not trial.state.is_finished():
+            continue
+        at = math.nan
+        if trial.datetime_complete is not None and start is not None:
+            at = (trial.datetime_complete - start).total_seconds()
+        plan = Plan.of(trial)
+        seconds = seconds_of(trial)
+        mine = pulls.setdefault(row, [])
+        kind = _kind(trial, plan)
+        done = sum(pull.score is not None for pull in mine)
+        mine.append(
+            PullLine(
+                row,
+                done if kind is Kind.FINISHED else 0,
+                kind,
+                0.0 if math.isnan(seconds) else seconds,
+                math.inf if plan is None else plan.cutoff_seconds,
+                trial.value if kind is Kind.FINISHED else None,
+                at,
+                "" if plan is None else plan.reason,
+                str(trial.user_attrs.get(ERROR, "")),
+            )
+        )
+    return [
+        ConfigurationLine(
+            row,
+            plain_params(found[0].params),
+            tuple(pulls.get(row, ())),
+            _status(found[-1], pulls.get(row, [])),
+        )
+        for row, found in members.items()
+    ]
+
+
+def _kind(trial: FrozenTrial, plan: Plan | None) -> Kind:
+    if trial.state is TrialState.COMPLETE:
+        return Kind.FINISHED
+    return Kind.GAVE_UP if is_given_up(trial, plan) else Kind.FAILED
+
+
+def _status(trial: FrozenTrial, pulls: list[PullLine]) -> str:
+    if trial.state is TrialState.COMPLETE:
+        return "complete"
+    if not trial.state.is_finished():
+        return "racing"
+    if any(pull.kind in FAILED for pull in pulls):
+        return "failed"
+    return "dropped" if any(pull.score is not None for pull in pulls) else "given_up"
+
+
+def _use(
+    configurations: list[ConfigurationLine], study: Study, written: BudgetUse | None
+) -> BudgetUse:
+    """By the pulls; what only the search itself knew, it wrote down at its end."""
+    seconds, counts = dict.fromkeys(Kind, 0.0), dict.fromkeys(Kind, 0)
+    for one in configurations:
+        for pull in one.pulls:
+            seconds[pull.kind] += pull.seconds
+            counts[pull.kind] += 1
+    refit = 0.0 if written is None else written.refit_seconds
+    known = sum(recorded_runs(study).values()) if written is None else written.total_seconds
+    return BudgetUse(
+        finished_seconds=seconds[Kind.FINISHED],
+        given_up_seconds=seconds[Kind.GAVE_UP],
+        failed_seconds=seconds[Kind.FAILED] + seconds[Kind.OUT_OF_MEMORY],
+        overhead_seconds=max(known - refit - sum(seconds.values()), 0.0),
+        refit_seconds=refit,
+        n_finished=counts[Kind.FINISHED],
+        n_given_up=counts[Kind.GAVE_UP],
+        n_failed=counts[Kind.FAILED] + counts[Kind.OUT_OF_MEMORY],
+    )
+
+
+def plain_params(params: Mapping[str, Any]) -> dict[str, Any]:
+    """Parameters by the names that the estimator knows, without the choice between spaces."""
+    return {name.partition("@")[0]: value for name, value in params.items() if name != WHICH}

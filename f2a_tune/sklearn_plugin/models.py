@@ -1,0 +1,179 @@
+"""Models that people tune, with spaces that are ready: names in, an estimator and its space out.
+
+A table with numbers, categories and gaps is prepared by scikit-learn's own parts: medians and
+scaling for numbers, the most frequent value and one column per value for categories. Several
+models make a conditional space: a list of one dict each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
+from sklearn.compose import ColumnTransformer
+from sklearn.ensemble import (
+    ExtraTreesClassifier,
+    ExtraTreesRegressor,
+    GradientBoostingClassifier,
+    GradientBoostingRegressor,
+    HistGradientBoostingClassifier,
+    HistGradientBoostingRegressor,
+    RandomForestClassifier,
+    RandomForestRegressor,
+)
+from sklearn.impute import SimpleImputer
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
+from sklearn.neural_network import MLPClassifier, MLPRegressor
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from sklearn.svm import SVC, SVR
+
+from f2a_tune.checks import known_name
+
+CLASSIFICATION, REGRESSION = "classification", "regression"
+# Categories beyond this many become one for all the rare ones.
+MOST_CATEGORIES = 50
+
+Space = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Model:
+    """One kind of model."""
+
+    classifier: Callable[..., Any]
+    regressor: Callable[..., Any]
+    space: Space
+    """Of both, by the names of their parameters."""
+    classifier_only: Space | None = None
+    regressor_only: Space | None = None
+
+    def estimator(self, task: str, seed: int | None) -> Any:
+        """With scikit-learn's defaults, but for the seed."""
+        made = self.classifier() if task == CLASSIFICATION else self.regressor()
+        if "random_state" in made.get_params():
+            made.set_params(random_state=seed)
+        return made
+
+    def space_for(self, task: str) -> Space:
+        """What to tune."""
+        more = self.classifier_only if task == CLASSIFICATION else self.regressor_only
+        return {**self.space, **(more or {})}
+
+
+def _log(low: float, high: float) -> FloatDistribution:
+    return FloatDistribution(low, high, log=True)
+
+
+_FOREST: Space = {
+    "n_estimators": IntDistribution(20, 1000, log=True),
+    "max_features": FloatDistribution(0.05, 1.0),
+    "min_samples_leaf": IntDistribution(1, 50, log=True),
+    "max_depth": CategoricalDistribution([None, 4, 8, 16]),
+}
+
+MODELS: dict[str, Model] = {
+    "linear": Model(
+        lambda: LogisticRegression(max_iter=2000),
+        Ridge,
+        {},
+        {"C": _log(1e-4, 1e4), "class_weight": CategoricalDistribution([None, "balanced"])},
+        {"alpha": _log(1e-4, 1e5)},
+    ),
+    "svm": Model(
+        SVC,
+        SVR,
+        {
+            "C": _log(1e-3, 1e4),
+            "gamma": _log(1e-5, 1e1),
+            "kernel": CategoricalDistribution(["rbf", "poly", "sigmoid"]),
+        },
+        None,
+        {"epsilon": _log(1e-3, 1.0)},
+    ),
+    "knn": Model(
+        KNeighborsClassifier,
+        KNeighborsRegressor,
+        {
+            "n_neighbors": IntDistribution(1, 200, log=True),
+            "weights": CategoricalDistribution(["uniform", "distance"]),
+            "p": CategoricalDistribution([1, 2]),
+        },
+    ),
+    "random_forest": Model(RandomForestClassifier, RandomForestRegressor, _FOREST),
+    "extra_trees": Model(ExtraTreesClassifier, ExtraTreesRegressor, _FOREST),
+    "gradient_boosting": Model(
+        GradientBoostingClassifier,
+        GradientBoostingRegressor,
+        {
+            "n_estimators": IntDistribution(20, 1000, log=True),
+            "learning_rate": _log(1e-3, 1.0),
+            "max_depth": IntDistribution(1, 8),
+            "subsample": FloatDistribution(0.3, 1.0),
+            "max_features": FloatDistribution(0.05, 1.0),
+        },
+    ),
+    "hist_gradient_boosting": Model(
+        HistGradientBoostingClassifier,
+        HistGradientBoostingRegressor,
+        {
+            "max_iter": IntDistribution(20, 1000, log=True),
+            "learning_rate": _log(1e-3, 1.0),
+            "max_leaf_nodes": IntDistribution(4, 256, log=True),
+            "min_samples_leaf": IntDistribution(2, 100, log=True),
+            "l2_regularization": _log(1e-8, 1e2),
+        },
+    ),
+    "mlp": Model(
+        lambda: MLPClassifier(max_iter=500),
+        lambda: MLPRegressor(max_iter=500),
+        {
+            "hidden_layer_sizes": [(16,), (64,), (256,), (64, 64), (256, 64)],
+            "alpha": _log(1e-7, 1e1),
+            "learning_rate_init": _log(1e-4, 1e-1),
+            "early_stopping": CategoricalDistribution([False, True]),
+        },
+    ),
+}
+SAME = {"logistic": "linear", "ridge": "linear", "svc": "svm", "svr": "svm"}
+"""Other names of the same."""
+
+
+def model_names(names: str) -> tuple[str, ...]:
+    """``auto``, or names separated by commas."""
+    if names == "auto":
+        return tuple(MODELS)
+    given = [name.strip() for name in names.split(",")]
+    return tuple(
+        known_name("estimator", SAME.get(name, name), ("auto", *MODELS)) for name in given
+    )
+
+
+def prepared(estimator: Any, categorical: Sequence[Any], numeric: Sequence[Any]) -> Pipeline:
+    """A pipeline that turns a table with such columns into numbers, then the estimator."""
+    numbers = make_pipeline(SimpleImputer(strategy="median"), StandardScaler())
+    categories = make_pipeline(
+        SimpleImputer(strategy="most_frequent"),
+        OneHotEncoder(
+            handle_unknown="infrequent_if_exist",
+            max_categories=MOST_CATEGORIES,
+            sparse_output=False,
+        ),
+    )
+    columns = [("numbers", numbers, list(numeric)), ("categories", categories, list(categorical))]
+    return Pipeline([("prepare", ColumnTransformer(columns)), ("model", estimator)])
+
+
+def ready_space(
+    names: Sequence[str], task: str, seed: int | None = None
+) -> tuple[Any, list[dict[str, Any]]]:
+    """The first model, and a space over all of them for a pipeline's step ``model``."""
+    spaces = []
+    for name in names:
+        model = MODELS[name]
+        tuned = {f"model__{key}": one for key, one in model.space_for(task).items()}
+        spaces.append({"model": [model.estimator(task, seed)], **tuned})
+    return MODELS[names[0]].estimator(task, seed), spaces

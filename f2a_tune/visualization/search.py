@@ -1,0 +1,106 @@
+"""Plots of a search as interactive plotly figures: a study in, a figure out."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from f2a_tune.visualization import _charts
+from f2a_tune.visualization._charts import Chart, Parallel, Series
+from f2a_tune.visualization._panels import missing
+
+if TYPE_CHECKING:
+    from optuna import Study
+
+    from f2a_tune.reading import StudyReading
+
+
+def plot_time_account(study: Study | StudyReading) -> Any:
+    """Where the time went: fits that finished, were given up or failed, refit and overhead."""
+    return figure_of(_charts.time_account(_charts.reading_of(study)))
+
+
+def plot_best_over_time(study: Study | StudyReading) -> Any:
+    """The best fully validated mean over the seconds spent."""
+    return figure_of(_charts.best_over_time(_charts.reading_of(study)))
+
+
+def plot_race(study: Study | StudyReading) -> Any:
+    """Scores of all folds by configuration, with the means of the fully validated."""
+    return figure_of(_charts.race(_charts.reading_of(study)))
+
+
+def plot_cutoffs(study: Study | StudyReading) -> Any:
+    """Seconds of fits and the learned cutoffs over time, on a logarithmic scale."""
+    return figure_of(_charts.cutoffs(_charts.reading_of(study)))
+
+
+def plot_reward_per_second(study: Study | StudyReading) -> Any:
+    """Reward per second of fits, as the paper counts it, with ranks as rewards."""
+    return figure_of(_charts.reward_per_second(_charts.reading_of(study)))
+
+
+def plot_parallel_coordinates(study: Study | StudyReading) -> Any:
+    """Configurations as lines through their parameters, coloured by score."""
+    return parallel_figure_of(_charts.parallel(_charts.reading_of(study)))
+
+
+def figure_of(chart: Chart) -> Any:
+    """A plotly figure of a chart."""
+    objects = _plotly()
+    figure = objects.Figure([_trace(objects, series) for series in chart.series])
+    figure.update_layout(
+        title=chart.title,
+        xaxis_title=chart.x_title,
+        yaxis_title=chart.y_title,
+        barmode="stack",
+        showlegend=len(chart.series) > 1 and chart.series[0].kind != "bars",
+        template="plotly_white",
+    )
+    if chart.y_log:
+        figure.update_yaxes(type="log")
+    return figure
+
+
+def _trace(objects: Any, series: Series) -> Any:
+    if series.kind == "bars":
+        return objects.Bar(x=series.x, y=series.y, name=series.name, marker_color=series.colour)
+    look: dict[str, Any] = {"mode": "markers", "marker": {"symbol": series.symbol, "size": 7}}
+    if series.symbol == "star":
+        look["marker"]["size"] = 14
+    if series.kind == "line":
+        look = {"mode": "lines", "line": {"dash": "dot"}}
+    elif series.kind == "steps":
+        look = {"mode": "lines+markers", "line": {"shape": "hv"}}
+    trace = objects.Scatter(x=series.x, y=series.y, name=series.name, **look)
+    trace.update(marker_color=series.colour, line_color=series.colour)
+    if len(series.texts):
+        trace.update(text=list(series.texts), hovertemplate="%{text}<br>(%{x:.4g}, %{y:.4g})")
+    return trace
+
+
+def parallel_figure_of(chart: Parallel) -> Any:
+    """A plotly figure of parallel coordinates."""
+    objects = _plotly()
+    dimensions = []
+    for one in chart.dimensions:
+        content: dict[str, Any] = {"label": one.name, "values": one.values}
+        if one.labels is not None:
+            content |= {"tickvals": list(range(len(one.labels))), "ticktext": one.labels}
+        dimensions.append(content)
+    line = {
+        "color": chart.colour,
+        "colorscale": "Viridis",
+        "showscale": True,
+        "colorbar": {"title": chart.colour_title},
+    }
+    figure = objects.Figure(objects.Parcoords(dimensions=dimensions, line=line))
+    figure.update_layout(title=chart.title, template="plotly_white", margin={"t": 110})
+    return figure
+
+
+def _plotly() -> Any:
+    try:
+        from plotly import graph_objects
+    except ImportError as error:
+        missing("plotly", error)
+    return graph_objects
