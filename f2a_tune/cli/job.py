@@ -49,7 +49,7 @@ class Job:
         from f2a_tune import F2ASearchCV
         from f2a_tune.sklearn_plugin.models import CLASSIFICATION
 
-        estimator, space = self._estimator_and_space(table)
+        estimator, space, start = self._estimator_and_space(table)
         splitter = StratifiedKFold if table.task == CLASSIFICATION else KFold
         return F2ASearchCV(
             estimator,
@@ -58,6 +58,7 @@ class Job:
             cv=splitter(self.n_folds, shuffle=True, random_state=self.seed),
             scoring=self.metric,
             random_state=self.seed,
+            start=start,
         )
 
     def split(self, table: Table) -> tuple[Any, Any, Any, Any]:
@@ -87,7 +88,7 @@ class Job:
             content["data"] = str(Path(self.data).resolve())
         return content
 
-    def _estimator_and_space(self, table: Table) -> tuple[Any, Any]:
+    def _estimator_and_space(self, table: Table) -> tuple[Any, Any, Any]:
         from f2a_tune.sklearn_plugin.models import model_names, prepared, ready_space
 
         if ":" in self.estimator:
@@ -95,17 +96,18 @@ class Job:
 
             estimator = imported("--estimator", self.estimator)()
             space: Any = None
+            start: Any = None
         else:
-            names = model_names(self.estimator)
-            first, space = ready_space(names, table.task, self.seed)
-            estimator = prepared(first, table.categorical, table.numeric)
+            ready = ready_space(model_names(self.estimator), table.task, self.seed)
+            estimator = prepared(ready.estimator, table.categorical, table.numeric)
+            space, start = ready.space, ready.start
         if self.space is not None:
-            space = space_of_toml(self.space)
+            space, start = space_of_toml(self.space), None
         if space is None:
             raise ValueError(
                 f"--estimator {self.estimator!r} has no ready space: give one with --space."
             )
-        return estimator, space
+        return estimator, space, start
 
 
 def space_of_toml(text: str) -> Any:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import csv
 import difflib
+import itertools
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -95,10 +97,13 @@ def _file(pd: Any, path: Path, header: str) -> Any:
 
 
 def _looks_like_names(path: Path) -> bool:
-    """Names of columns are all different, and none is a number."""
-    with path.open(encoding="utf-8", errors="replace") as file:
-        cells = [cell.strip().strip("\"'") for cell in file.readline().split(",")]
-    return len(set(cells)) == len(cells) and not any(_is_number(cell) for cell in cells)
+    """Names are all there, all different and no numbers, and do not come again as values."""
+    with path.open(encoding="utf-8", errors="replace", newline="") as file:
+        rows = [[cell.strip() for cell in row] for row in itertools.islice(csv.reader(file), 500)]
+    if not rows or any(not cell or _is_number(cell) for cell in rows[0]):
+        return False
+    pairs = (pair for row in rows[1:] for pair in zip(rows[0], row, strict=False))
+    return len(set(rows[0])) == len(rows[0]) and not any(name == cell for name, cell in pairs)
 
 
 def _is_number(text: str) -> bool:

@@ -75,7 +75,7 @@ def run(options: argparse.Namespace) -> None:
     X, X_kept, y, y_kept = job.split(table)
     search = job.search(table).set_params(
         n_jobs=n_jobs,
-        study_name=options.study_name,
+        study_name=options.study_name or Path(options.data).stem,
         storage=None if options.storage is None else opened_storage(options.storage),
         resume=options.resume,
         verbose=0 if options.quiet or options.json else 1,

@@ -8,7 +8,12 @@ from __future__ import annotations
 
 from f2a_tune.racing.ledger import Ledger
 from f2a_tune.racing.offer import Offer
-from f2a_tune.racing.proposals import ModelProposals, Proposals, RandomProposals
+from f2a_tune.racing.proposals import (
+    ModelProposals,
+    Proposals,
+    RandomProposals,
+    StartProposals,
+)
 from f2a_tune.racing.pull import Pull, Recommendation
 from f2a_tune.racing.race import Race
 from f2a_tune.racing.space import Parameter, Space
@@ -24,4 +29,5 @@ __all__ = [
     "RandomProposals",
     "Recommendation",
     "Space",
+    "StartProposals",
 ]

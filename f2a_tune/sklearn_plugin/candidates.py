@@ -23,6 +23,7 @@ from optuna.distributions import (
     IntDistribution,
 )
 
+from f2a_tune import _compat
 from f2a_tune.racing import Parameter, Space
 
 Floats = NDArray[np.float64]
@@ -52,6 +53,7 @@ class CandidateSpace:
 
     def __init__(self, param_distributions: Any, estimator: Any) -> None:
         dicts = _checked_dicts(param_distributions)
+        self._n_dicts = len(dicts)
         self._several = len(dicts) > 1
         dimensions: list[Dimension] = []
         which: tuple[Parameter, ...] = ()
@@ -115,6 +117,24 @@ class CandidateSpace:
             values[parameter.name] = value
         return self.space.encode(values)
 
+    def encoded(self, params: Mapping[str, Any]) -> Floats:
+        """The row of a configuration that the user has written down."""
+        for place in range(self._n_dicts):
+            mine = [
+                one
+                for one in self._dimensions.values()
+                if not self._several or (WHICH, (place,)) in one.parameter.active_if
+            ]
+            if {one.name for one in mine} == set(params) and _may_be(mine, params):
+                values: dict[str, Any] = {WHICH: place} if self._several else {}
+                for one in mine:
+                    values[one.parameter.name] = _number_of(one, params[one.name])
+                return self.space.encode(values)
+        raise ValueError(
+            f"start has {dict(params)!r}, which is not in the space: give every parameter of one "
+            "of its dicts a value that is there."
+        )
+
     @property
     def fingerprint(self) -> str:
         """The same for the same space, in any process."""
@@ -132,6 +152,21 @@ class CandidateSpace:
         if hasattr(spec, "rvs"):
             return _of_scipy(name, label, spec, active_if)
         return _of_values(name, label, _checked_values(name, spec), active_if)
+
+
+def _may_be(dimensions: Sequence[Dimension], params: Mapping[str, Any]) -> bool:
+    return all(_number_of(one, params[one.name]) is not None for one in dimensions)
+
+
+def _number_of(one: Dimension, value: Any) -> Any:
+    """What the race calls a value of the user's; None if it is not there."""
+    if not isinstance(one.distribution, CategoricalDistribution):
+        return value if _compat.contains(one.distribution, value) else None
+    for place in range(len(one.distribution.choices)):
+        choice = one.value(place)
+        if choice is value or (type(choice) is type(value) and repr(choice) == repr(value)):
+            return place
+    return None
 
 
 Active = tuple[tuple[str, tuple[Any, ...]], ...]

@@ -48,6 +48,8 @@ class Model:
     regressor: Callable[..., Any]
     space: Space
     """Of both, by the names of their parameters."""
+    start: Space
+    """A configuration that is good on most data."""
     classifier_only: Space | None = None
     regressor_only: Space | None = None
 
@@ -63,6 +65,10 @@ class Model:
         more = self.classifier_only if task == CLASSIFICATION else self.regressor_only
         return {**self.space, **(more or {})}
 
+    def start_for(self, task: str) -> Space:
+        """The configuration to begin with."""
+        return {name: self.start[name] for name in self.space_for(task)}
+
 
 def _log(low: float, high: float) -> FloatDistribution:
     return FloatDistribution(low, high, log=True)
@@ -75,11 +81,19 @@ _FOREST: Space = {
     "max_depth": CategoricalDistribution([None, 4, 8, 16]),
 }
 
+_FOREST_START: Space = {
+    "n_estimators": 100,
+    "max_features": 0.3,
+    "min_samples_leaf": 1,
+    "max_depth": None,
+}
+
 MODELS: dict[str, Model] = {
     "linear": Model(
         lambda: LogisticRegression(max_iter=2000),
         Ridge,
         {},
+        {"C": 1.0, "class_weight": None, "alpha": 1.0},
         {"C": _log(1e-4, 1e4), "class_weight": CategoricalDistribution([None, "balanced"])},
         {"alpha": _log(1e-4, 1e5)},
     ),
@@ -91,6 +105,7 @@ MODELS: dict[str, Model] = {
             "gamma": _log(1e-5, 1e1),
             "kernel": CategoricalDistribution(["rbf", "poly", "sigmoid"]),
         },
+        {"C": 1.0, "gamma": 0.02, "kernel": "rbf", "epsilon": 0.1},
         None,
         {"epsilon": _log(1e-3, 1.0)},
     ),
@@ -102,9 +117,10 @@ MODELS: dict[str, Model] = {
             "weights": CategoricalDistribution(["uniform", "distance"]),
             "p": CategoricalDistribution([1, 2]),
         },
+        {"n_neighbors": 5, "weights": "uniform", "p": 2},
     ),
-    "random_forest": Model(RandomForestClassifier, RandomForestRegressor, _FOREST),
-    "extra_trees": Model(ExtraTreesClassifier, ExtraTreesRegressor, _FOREST),
+    "random_forest": Model(RandomForestClassifier, RandomForestRegressor, _FOREST, _FOREST_START),
+    "extra_trees": Model(ExtraTreesClassifier, ExtraTreesRegressor, _FOREST, _FOREST_START),
     "gradient_boosting": Model(
         GradientBoostingClassifier,
         GradientBoostingRegressor,
@@ -114,6 +130,13 @@ MODELS: dict[str, Model] = {
             "max_depth": IntDistribution(1, 8),
             "subsample": FloatDistribution(0.3, 1.0),
             "max_features": FloatDistribution(0.05, 1.0),
+        },
+        {
+            "n_estimators": 100,
+            "learning_rate": 0.1,
+            "max_depth": 3,
+            "subsample": 1.0,
+            "max_features": 1.0,
         },
     ),
     "hist_gradient_boosting": Model(
@@ -126,6 +149,13 @@ MODELS: dict[str, Model] = {
             "min_samples_leaf": IntDistribution(2, 100, log=True),
             "l2_regularization": _log(1e-8, 1e2),
         },
+        {
+            "max_iter": 100,
+            "learning_rate": 0.1,
+            "max_leaf_nodes": 31,
+            "min_samples_leaf": 20,
+            "l2_regularization": 1e-8,
+        },
     ),
     "mlp": Model(
         lambda: MLPClassifier(max_iter=500),
@@ -136,8 +166,24 @@ MODELS: dict[str, Model] = {
             "learning_rate_init": _log(1e-4, 1e-1),
             "early_stopping": CategoricalDistribution([False, True]),
         },
+        {
+            "hidden_layer_sizes": (64,),
+            "alpha": 1e-4,
+            "learning_rate_init": 1e-3,
+            "early_stopping": False,
+        },
     ),
 }
+QUICKEST_FIRST = (
+    "linear",
+    "knn",
+    "svm",
+    "hist_gradient_boosting",
+    "extra_trees",
+    "random_forest",
+    "gradient_boosting",
+    "mlp",
+)
 SAME = {"logistic": "linear", "ridge": "linear", "svc": "svm", "svr": "svm"}
 """Other names of the same."""
 
@@ -167,13 +213,26 @@ def prepared(estimator: Any, categorical: Sequence[Any], numeric: Sequence[Any])
     return Pipeline([("prepare", ColumnTransformer(columns)), ("model", estimator)])
 
 
-def ready_space(
-    names: Sequence[str], task: str, seed: int | None = None
-) -> tuple[Any, list[dict[str, Any]]]:
-    """The first model, and a space over all of them for a pipeline's step ``model``."""
-    spaces = []
-    for name in names:
+@dataclass(frozen=True)
+class Ready:
+    """What a search over ready models needs."""
+
+    estimator: Any
+    """The first of the models."""
+    space: list[dict[str, Any]]
+    """Over all of them, for a pipeline's step ``model``."""
+    start: list[dict[str, Any]]
+    """One configuration of each to begin with, the quickest first."""
+
+
+def ready_space(names: Sequence[str], task: str, seed: int | None = None) -> Ready:
+    """A conditional space over models by their names."""
+    spaces, start = [], []
+    for name in sorted(names, key=QUICKEST_FIRST.index):
         model = MODELS[name]
+        estimator = model.estimator(task, seed)
         tuned = {f"model__{key}": one for key, one in model.space_for(task).items()}
-        spaces.append({"model": [model.estimator(task, seed)], **tuned})
-    return MODELS[names[0]].estimator(task, seed), spaces
+        begun = {f"model__{key}": one for key, one in model.start_for(task).items()}
+        spaces.append({"model": [estimator], **tuned})
+        start.append({"model": estimator, **begun})
+    return Ready(start[0]["model"], spaces, start)

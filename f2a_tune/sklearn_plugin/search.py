@@ -86,6 +86,8 @@ class F2ASearchCV(_compat.base_search_cv()):  # type: ignore[misc]
         Bytes that one fit may map (Linux).
     callbacks
         Functions that are called with each `Event`; one that returns True ends the search.
+    start
+        Configurations to try first: dicts with all parameters of a dict of the space.
 
     Attributes
     ----------
@@ -135,6 +137,7 @@ class F2ASearchCV(_compat.base_search_cv()):  # type: ignore[misc]
         max_configurations: int | None = None,
         memory: int | None = None,
         callbacks: Any = None,
+        start: Any = None,
     ) -> None:
         super().__init__(
             estimator=estimator,
@@ -158,6 +161,7 @@ class F2ASearchCV(_compat.base_search_cv()):  # type: ignore[misc]
         self.max_configurations = max_configurations
         self.memory = memory
         self.callbacks = callbacks
+        self.start = start
 
     @_compat.fit_context()  # type: ignore[untyped-decorator]
     def fit(self, X: Any, y: Any = None, **params: Any) -> F2ASearchCV:
@@ -287,6 +291,7 @@ class F2ASearchCV(_compat.base_search_cv()):  # type: ignore[misc]
             most_configurations=min(most, space.size),
             memory=checked_memory(self.memory),
             callbacks=tuple(self.callbacks or ()),
+            start=tuple(space.encoded(params) for params in self.start or ()),
         )
         settings.race()  # says what is wrong with policy and timeouts, before any work
         return settings

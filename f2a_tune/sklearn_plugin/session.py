@@ -21,7 +21,15 @@ from sklearn.exceptions import FitFailedWarning
 from f2a_tune.bandit import Policy
 from f2a_tune.clock import Budget
 from f2a_tune.outcome import FAILED, Kind
-from f2a_tune.racing import ModelProposals, Proposals, Race, RandomProposals, Recommendation
+from f2a_tune.racing import (
+    ModelProposals,
+    Proposals,
+    Race,
+    RandomProposals,
+    Recommendation,
+    StartProposals,
+)
+from f2a_tune.racing.space import Floats
 from f2a_tune.sklearn_plugin.account import Account, BudgetUse
 from f2a_tune.sklearn_plugin.candidates import CandidateSpace
 from f2a_tune.sklearn_plugin.company import Company
@@ -65,6 +73,8 @@ class Settings:
     most_configurations: float
     memory: int | None
     callbacks: tuple[Callable[[Event], bool], ...]
+    start: tuple[Floats, ...] = ()
+    """Rows to draw first."""
 
     def race(self) -> Race:
         """A fresh one."""
@@ -79,6 +89,10 @@ class Settings:
 
     def drawing(self, space: CandidateSpace, seed: int) -> Proposals:
         """Where configurations come from."""
+        later = self._drawing(space, seed)
+        return StartProposals(self.start, later) if self.start else later
+
+    def _drawing(self, space: CandidateSpace, seed: int) -> Proposals:
         if isinstance(self.proposals, BaseSampler):
             sampler = copy.deepcopy(self.proposals)
             if seed != self.seed:

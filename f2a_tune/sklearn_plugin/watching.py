@@ -126,9 +126,9 @@ class Progress:
         cutoff = "" if event is None else f", cutoff {event.pull.cutoff_seconds:.3g} s"
         return (
             f"[{session.budget.spent_seconds:6.1f}/{session.budget.total_seconds:g} s] "
-            f"{len(session.record.configurations)} configurations, "
-            f"{counts[Kind.FINISHED]} folds finished, {counts[Kind.GAVE_UP]} given up{failed}, "
-            f"best {found}{cutoff}"
+            f"best {found}, {len(session.record.configurations)} configurations, "
+            f"{counts[Kind.FINISHED]} folds finished, {counts[Kind.GAVE_UP]} given up{failed}"
+            f"{cutoff}"
         )
 
     def _tick(self) -> None:

@@ -8,12 +8,15 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from f2a_tune.outcome import FAILED, Kind
 from f2a_tune.reading import PullLine, StudyReading, read_study
 
 if TYPE_CHECKING:
     from optuna import Study
+
+Floats = NDArray[np.float64]
 
 # Okabe & Ito's colours: told apart with any colour vision, on white and on black.
 FINISHED, GIVEN_UP, BROKEN, OVERHEAD, REFIT, BEST = (
@@ -25,6 +28,7 @@ FINISHED, GIVEN_UP, BROKEN, OVERHEAD, REFIT, BEST = (
     "#CC79A7",
 )
 DIMENSIONS_SHOWN = 8
+LABEL = 18  # characters of a name on an axis
 KIND_NAMES = {
     Kind.FINISHED: "finished",
     Kind.GAVE_UP: "given up",
@@ -66,6 +70,14 @@ class Dimension:
     values: list[float]
     labels: list[str] | None = None
     """Of the values 0, 1, 2 …, where they are names."""
+
+    def ticks(self) -> list[tuple[float, str]]:
+        """Heights from 0 to 1, with what they stand for."""
+        if self.labels is not None:
+            last = max(len(self.labels) - 1, 1)
+            return [(place / last, text[:LABEL]) for place, text in enumerate(self.labels)]
+        low, high = min(self.values, default=0.0), max(self.values, default=0.0)
+        return [(0.0, f"{low:.3g}"), (1.0, f"{high:.3g}")]
 
 
 @dataclass(frozen=True)
@@ -220,6 +232,22 @@ def _filled(values: list[float]) -> list[float]:
     known = [value for value in values if not math.isnan(value)]
     below = min(known) - 0.1 * ((max(known) - min(known)) or 1.0) if known else 0.0
     return [below if math.isnan(value) else value for value in values]
+
+
+def unit(values: Sequence[float]) -> Floats:
+    """Numbers from 0 to 1."""
+    array = np.asarray(values, dtype=np.float64)
+    if not len(array):
+        return array
+    low, high = array.min(), array.max()
+    return (array - low) / (high - low) if high > low else np.full(len(array), 0.5)
+
+
+def bin_text(values: Sequence[float], place: int, count: int) -> str:
+    """From where to where a bin reaches."""
+    low, high = min(values), max(values)
+    step = (high - low) / count
+    return f"{low + place * step:.3g} to {low + (place + 1) * step:.3g}"
 
 
 def _number(score: float | None) -> float:

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
     from f2a_tune.reading import StudyReading
 
+BINS = 8  # shades of the parallel coordinates
+
 
 def plot_time_account(study: Study | StudyReading) -> Any:
     """Where the time went: fits that finished, were given up or failed, refit and overhead."""
@@ -55,6 +57,7 @@ def figure_of(chart: Chart) -> Any:
         barmode="stack",
         showlegend=len(chart.series) > 1 and chart.series[0].kind != "bars",
         template="plotly_white",
+        margin={"l": 60, "r": 20, "t": 50, "b": 50},
     )
     if chart.y_log:
         figure.update_yaxes(type="log")
@@ -79,22 +82,34 @@ def _trace(objects: Any, series: Series) -> Any:
 
 
 def parallel_figure_of(chart: Parallel) -> Any:
-    """A plotly figure of parallel coordinates."""
+    """A plotly figure of parallel coordinates, drawn as lines: no WebGL is needed."""
     objects = _plotly()
-    dimensions = []
-    for one in chart.dimensions:
-        content: dict[str, Any] = {"label": one.name, "values": one.values}
-        if one.labels is not None:
-            content |= {"tickvals": list(range(len(one.labels))), "ticktext": one.labels}
-        dimensions.append(content)
-    line = {
-        "color": chart.colour,
-        "colorscale": "Viridis",
-        "showscale": True,
-        "colorbar": {"title": chart.colour_title},
-    }
-    figure = objects.Figure(objects.Parcoords(dimensions=dimensions, line=line))
-    figure.update_layout(title=chart.title, template="plotly_white", margin={"t": 110})
+    from plotly.colors import sample_colorscale
+
+    figure = objects.Figure()
+    columns = [_charts.unit(dimension.values) for dimension in chart.dimensions]
+    shades = [int(BINS * one) for one in 0.999 * _charts.unit(chart.colour)]
+    places = list(range(len(columns)))
+    for shade in sorted(set(shades)):
+        x: list[float | None] = []
+        y: list[float | None] = []
+        for row in (row for row, mine in enumerate(shades) if mine == shade):
+            x += [*places, None]
+            y += [*(float(column[row]) for column in columns), None]
+        (colour,) = sample_colorscale("Viridis", (shade + 0.5) / BINS)
+        line = {"color": colour, "width": 1.5}
+        name = f"{chart.colour_title}: {_charts.bin_text(chart.colour, shade, BINS)}"
+        figure.add_trace(objects.Scatter(x=x, y=y, mode="lines", line=line, name=name))
+    for place, one in zip(places, chart.dimensions, strict=True):
+        for height, text in one.ticks():
+            figure.add_annotation(
+                x=place, y=height, text=text, showarrow=False, xanchor="left", font_size=10
+            )
+    figure.update_layout(title=chart.title, template="plotly_white", hovermode=False)
+    figure.update_layout(margin={"l": 20, "r": 20, "t": 50, "b": 80})
+    names = [one.name for one in chart.dimensions]
+    figure.update_xaxes(tickvals=places, ticktext=names, tickangle=20)
+    figure.update_yaxes(showticklabels=False, range=[-0.05, 1.08])
     return figure
 
 

@@ -4,6 +4,7 @@ import numpy as np
 import optuna
 import pytest
 import scipy.stats
+from optuna.distributions import FloatDistribution
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
@@ -116,3 +117,23 @@ def test_an_empty_dict_is_one_configuration():
 def test_bad_input(given, error, words):
     with pytest.raises(error, match=words):
         CandidateSpace(given, SVC())
+
+
+def test_written_down_configurations_become_rows():
+    from sklearn.pipeline import make_pipeline
+
+    estimator = make_pipeline(LogisticRegression())
+    space = CandidateSpace(
+        [
+            {"logisticregression__C": FloatDistribution(0.1, 10, log=True)},
+            {"logisticregression__fit_intercept": [True, False]},
+        ],
+        estimator,
+    )
+    for wanted in ({"logisticregression__C": 2.0}, {"logisticregression__fit_intercept": False}):
+        params = space.params(space.encoded(wanted))
+        assert list(params) == list(wanted)
+        assert list(params.values()) == pytest.approx(list(wanted.values()))
+    for wrong in ({"logisticregression__C": 100.0}, {"C": 1.0}, {}):
+        with pytest.raises(ValueError, match="which is not in the space"):
+            space.encoded(wrong)

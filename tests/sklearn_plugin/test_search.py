@@ -262,7 +262,7 @@ def test_callbacks_hear_of_every_pull_and_may_end_it():
 def test_progress_is_printed(capsys):
     search(Toy(), {"quality": [0.5, 0.7]}, verbose=2, cv=2).fit(X, Y)
     shown = capsys.readouterr().out
-    assert "configurations, 1 folds finished, 0 given up, best 0." in shown
+    assert "configurations, 1 folds finished, 0 given up, cutoff" in shown
     assert "[CV 2/2] END quality=0.7; finished, total time=" in shown
 
 

@@ -87,23 +87,18 @@ def parallel_figure_of(chart: Parallel) -> Any:
     from matplotlib import colormaps
 
     axes = figure.subplots()
-    columns = [_unit(dimension.values) for dimension in chart.dimensions]
-    colours = colormaps["viridis"](_unit(chart.colour))
+    columns = [_charts.unit(dimension.values) for dimension in chart.dimensions]
+    colours = colormaps["viridis"](_charts.unit(chart.colour))
     places = np.arange(len(columns))
     for row, colour in enumerate(colours):
         axes.plot(places, [column[row] for column in columns], color=colour, alpha=0.6)
     axes.set_xticks(places, [one.name for one in chart.dimensions], rotation=30, ha="right")
+    for place, one in zip(places, chart.dimensions, strict=True):
+        for height, text in one.ticks():
+            axes.annotate(text, (place, height), fontsize=7)
     axes.set_yticks([])
     axes.set_title(chart.title)
     return figure
-
-
-def _unit(values: list[float]) -> Any:
-    array = np.asarray(values, dtype=np.float64)
-    if not len(array):
-        return array
-    low, high = array.min(), array.max()
-    return (array - low) / (high - low) if high > low else np.full(len(array), 0.5)
 
 
 def _figure() -> Any:

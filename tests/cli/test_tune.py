@@ -1,0 +1,217 @@
+"""The commands that tune, report and say what is best, as a user types them."""
+
+import json
+import os
+import pty
+import select
+import signal
+import subprocess
+import sys
+import time
+
+import joblib
+import pytest
+
+from f2a_tune.cli import main
+from f2a_tune.cli.job import space_of_toml
+from f2a_tune.cli.tables import read_table
+from f2a_tune.cli.values import seconds
+
+pytest.importorskip("pandas")
+
+QUICK = ["--estimator", "linear,knn", "--cv", "3", "--budget", "12s"]
+
+
+@pytest.fixture(scope="module")
+def mixed_csv(tmp_path_factory):
+    """Numbers, categories and gaps, without names, as german.csv has it."""
+    import numpy as np
+
+    rng = np.random.default_rng(0)
+    path = tmp_path_factory.mktemp("data") / "mixed.csv"
+    rows = []
+    for _ in range(200):
+        colour, size = rng.choice(["red", "blue", "green"]), rng.normal()
+        label = "yes" if (colour == "red") != (size > 0) else "no"
+        rows.append(f"{colour},{'' if rng.random() < 0.1 else f'{size:.3f}'},{label}")
+    path.write_text("\n".join(rows) + "\n")
+    return path
+
+
+def test_tune_ends_with_a_table_a_score_a_report_and_a_model(tmp_path, capsys, mixed_csv):
+    report, model = tmp_path / "page.html", tmp_path / "model.joblib"
+    storage = ["--storage", f"sqlite:///{tmp_path}/s.db", "--study-name", "mine"]
+    wanted = ["--holdout", "0.25", "--report", str(report), "--save", str(model)]
+    code = main(["tune", str(mixed_csv), "--target", "-1", *QUICK, *storage, *wanted])
+    shown = capsys.readouterr().out
+    assert code == 0
+    assert "number  " in shown
+    assert "best score: 0." in shown
+    assert "rows, kept back: 0." in shown
+    assert "configurations were tried in" in shown
+    assert report.stat().st_size > 1e6
+    assert joblib.load(model).predict(read_table(str(mixed_csv), "2", "no", "auto").X).shape
+
+    assert main(["best", *storage, "--json"]) == 0
+    best = json.loads(capsys.readouterr().out)
+    assert best["fully_validated"]
+    assert f"best score: {best['mean']:.4f}" in shown
+    again = tmp_path / "again.html"
+    assert main(["report", *storage, "--html", str(again)]) == 0
+    assert "fits finished" in capsys.readouterr().out
+    assert again.stat().st_size > 1e6
+    # The same data under the same name goes on; a worker would find out by itself what to do.
+    resumed = ["tune", str(mixed_csv), "--target", "2", *QUICK, *storage, "--holdout", "0.25"]
+    assert main([*resumed, "--resume", "--json", "--budget", "14s"]) == 0
+    result = json.loads(capsys.readouterr().out)
+    assert result["best_score"] >= best["mean"] - 1e-9
+    assert result["budget"]["n_finished"] >= 0
+
+
+def test_a_worker_knows_what_a_stored_job_tunes(tmp_path, mixed_csv):
+    from f2a_tune.cli.job import JOB, Job, stored_job
+    from f2a_tune.cli.storages import opened_storage
+
+    storage = ["--storage", f"sqlite:///{tmp_path}/s.db", "--study-name", "mine"]
+    command = [sys.executable, "-m", "f2a_tune"]
+    options = ["--estimator", "knn", "--budget", "25s", "--quiet"]
+    tuning = subprocess.Popen(
+        [*command, "tune", str(mixed_csv), "--target", "-1", *options, *storage],
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    opened = None
+    for _ in range(150):
+        time.sleep(0.1)
+        try:
+            opened = opened_storage(storage[1])
+            job = stored_job(opened, "mine")
+            break
+        except Exception:
+            continue
+    assert isinstance(job, Job)
+    assert job.estimator == "knn"
+    assert JOB
+    worker = subprocess.run(
+        [*command, "worker", *storage], capture_output=True, text=True, timeout=120
+    )
+    assert worker.returncode == 0, worker.stderr
+    said, _ = tuning.communicate(timeout=120)
+    assert tuning.returncode == 0
+    assert "best score" in said
+
+
+def test_in_a_terminal_there_is_a_bar_as_wide_as_it(mixed_csv):
+    """A real terminal, 60 columns wide: one line that is written over, and Ctrl-C in the end."""
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.environ.update(COLUMNS="60", TERM="xterm")
+        arguments = ["tune", str(mixed_csv), "--target", "-1", "--estimator", "knn"]
+        code = [sys.executable, "-m", "f2a_tune", *arguments, "--budget", "600s"]
+        os.execv(sys.executable, code)
+    shown, begin, interrupted = b"", time.monotonic(), False
+    while time.monotonic() - begin < 120:
+        if select.select([terminal], [], [], 0.2)[0]:
+            try:
+                piece = os.read(terminal, 65536)
+            except OSError:
+                break
+            shown += piece
+        if (not interrupted and b"given up, best 0." in shown) or b"finished" in shown:
+            time.sleep(2 if not interrupted else 0)
+            if not interrupted:
+                os.kill(pid, signal.SIGINT)
+            interrupted = True
+    if not interrupted:
+        os.kill(pid, signal.SIGKILL)
+    _, status = os.waitpid(pid, 0)
+    text = shown.decode()
+    frames = text.split("\r\x1b[2K")[1:-1]
+    assert len(frames) > 3
+    assert all(len(frame.rstrip("\r\n")) < 60 for frame in frames)
+    assert os.waitstatus_to_exitcode(status) == 0
+    assert "f2a-tune: the search was interrupted" in text
+    assert "best score: 0." in text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ("nowhere.csv --target y", "there is no file 'nowhere.csv'"),
+        ("digit", "Did you mean the dataset 'digits'?"),
+        ("CSV", "--target is missing"),
+        ("CSV --target colour", "--target 'colour' is no column"),
+        ("CSV --target -1 --estimator forest", "estimator='forest' is unknown"),
+        ("CSV --target -1 --budget ten-minutes", "--budget 'ten-minutes' must be a duration"),
+        ("CSV --target -1 --budget 0", "must be above zero"),
+        ("CSV --target -1 --cv 1", "--cv '1' must be at least 2"),
+        ("CSV --target -1 --space none.toml", "--space 'none.toml' is not there"),
+        ("CSV --target -1 --space BROKEN", "cannot be read as TOML"),
+        ("CSV --target -1 --metric speed", "speed"),
+        ("CSV --target -1 --task ranking", "--task='ranking' is unknown"),
+        ("CSV --target -1 --task regression", "needs numbers"),
+        ("CSV --target -1 --storage sqlite:///x.db", "go together"),
+        ("CSV --target -1 --resume", "--resume needs"),
+        ("CSV --target -1 --storage nonsense --study-name s", "is no URL"),
+        ("CSV --target -1 --report nowhere/x.html", "no such folder"),
+        ("CSV --target -1 --holdout 2", "below 1"),
+        ("ONE --target -1", "one value only"),
+        ("CSV --target -1 --estimator no_such_module:make", "cannot be imported"),
+    ],
+)
+def test_bad_input_is_one_line_and_code_2(
+    arguments, message, capsys, mixed_csv, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "broken.toml").write_text("[a\nb = ")
+    (tmp_path / "one.csv").write_text("a,b\n" + "1,same\n" * 20)
+    places = {"CSV": str(mixed_csv), "BROKEN": "broken.toml", "ONE": "one.csv"}
+    given = [places.get(word, word) for word in arguments.split()]
+    assert main(["tune", *given]) == 2
+    error = capsys.readouterr().err
+    assert message in error
+    assert error.count("\n") == 1
+
+
+@pytest.mark.parametrize("command", ["best", "report", "worker"])
+def test_studies_that_are_not_there(command, capsys, tmp_path):
+    storage = f"sqlite:///{tmp_path}/s.db"
+    assert main([command, "--storage", storage, "--study-name", "none"]) == 2
+    assert "'none' is not in the storage" in capsys.readouterr().err
+    wrong = "postgresql+psycopg://nobody@127.0.0.1:1/none"
+    assert main([command, "--storage", wrong, "--study-name", "none"]) == 2
+    error = capsys.readouterr().err
+    assert "cannot be opened" in error
+    assert error.count("\n") == 1
+
+
+def test_durations():
+    assert [seconds("--budget", text) for text in ("90", "90s", "5m", "1h30m", "1.5h")] == [
+        90, 90, 300, 5400, 5400
+    ]  # fmt: skip
+
+
+def test_spaces_of_toml():
+    text = 'kind = ["a", "b"]\n[n]\nlow = 1\nhigh = 5\n[x]\nlow = 0.1\nhigh = 10\nlog = true\n'
+    space = space_of_toml(text)
+    assert space["kind"] == ["a", "b"]
+    assert (space["n"].low, space["n"].high) == (1, 5)
+    assert space["x"].log
+    assert len(space_of_toml("[[spaces]]\na = [1]\n[[spaces]]\nb = [2]\n")) == 2
+    backwards, text = "[a]\nlow=5\nhigh=1", '[a]\nlow = "x"\nhigh = 2'
+    for wrong in ("a = []", "a = 3", "[a]\nlow = 1", text, backwards):
+        with pytest.raises(ValueError, match=r"--space: .*a"):
+            space_of_toml(wrong)
+
+
+def test_help_is_quick_and_shows_an_example():
+    begin = time.monotonic()
+    for command in ("tune", "report", "best", "worker", "simulate"):
+        done = subprocess.run(
+            [sys.executable, "-m", "f2a_tune", command, "--help"], capture_output=True, text=True
+        )
+        assert f"f2a-tune {command}" in done.stdout.partition("example")[2]
+    assert time.monotonic() - begin < 5 * 5  # five commands, a busy machine
+    code = "import sys, f2a_tune.cli as c; c._parser(); print('sklearn' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.stdout.strip() == "False"
