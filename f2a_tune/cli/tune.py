@@ -116,7 +116,8 @@ def _ours() -> tuple[type[Warning], ...]:
 
 def _say(message: Any, *more: Any, **options: Any) -> None:
     del more, options
-    print(f"f2a-tune: {' '.join(str(message).split())}", file=sys.stderr)
+    above = "\n" if sys.stdout.isatty() else ""  # the bar stands in the line
+    print(f"{above}f2a-tune: {' '.join(str(message).split())}", file=sys.stderr)
 
 
 def _job(options: argparse.Namespace) -> Any:
