@@ -8,6 +8,10 @@ import pytest
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 EXPECTED = {
+    "an_svc_that_would_hang.py": ["ended after ", "fits were given up", "best: 0."],
+    "resume_after_a_crash.py": ["ended with SIGKILL", "were known already", "best: 0.9"],
+    "tune_from_the_command_line.py": ["best score: 0.9", "report: digits.html"],
+    "two_workers_on_one_database.py": ["the helper ended with 0", "processes have played"],
     "a_training_loop_with_should_prune.py": ["best loss 0.0", "a trial is waited for"],
     "an_optuna_study_that_ends_on_time.py": ["ended after 1", "given up", "best: x="],
     "racing_folds_in_optuna.py": ["folds of", "over 5 folds"],
