@@ -13,7 +13,17 @@ def test_sphinx_builds_it(tmp_path):
     pytest.importorskip("sphinx")
     pytest.importorskip("myst_parser")
     done = subprocess.run(
-        [sys.executable, "-m", "sphinx", "-W", "-q", "-b", "html", str(DOCS), str(tmp_path / "out")],
+        [
+            sys.executable,
+            "-m",
+            "sphinx",
+            "-W",
+            "-q",
+            "-b",
+            "html",
+            str(DOCS),
+            str(tmp_path / "out"),
+        ],
         capture_output=True,
         text=True,
         check=False,

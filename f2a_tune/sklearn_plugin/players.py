@@ -167,12 +167,14 @@ class Players:
         with self._lock:
             spent = self.budget.spent_seconds
             kept = PullRecord.of(outcome, cutoff, spent, pull.reason)
-            self.record.write(pull.configuration, pull.fold, kept)
+            self.record.note(pull.configuration, pull.fold, kept)
             self.race.tell(pull, kept.outcome(self.record.metric))
             self._account.add(outcome.kind, outcome.seconds)
             if outcome.ok:
                 self._refit_seconds = self._refit.expected_seconds(pull.configuration)
-            elif self._raise_errors and outcome.kind is not Kind.GAVE_UP:
+        self.record.store(pull.configuration, pull.fold)  # others may decide meanwhile
+        with self._lock:
+            if self._raise_errors and outcome.kind is not Kind.GAVE_UP:
                 outcome.unwrap()
             for watcher in self._watchers:
                 if watcher(Event(pull, outcome, params)):

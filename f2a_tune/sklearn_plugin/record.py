@@ -9,6 +9,7 @@ others read it, and take it over when that run is gone.
 from __future__ import annotations
 
 import math
+import threading
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -150,6 +151,10 @@ class ConfigurationRecord:
     owner: str = ""
     """The run that has its open trial."""
     pulls: dict[int, PullRecord] = field(default_factory=dict)
+    stored: set[int] = field(default_factory=set)
+    """Folds whose last pull is in the open trial."""
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    """Held while its trial is written to."""
 
     def finished(self, fold: int) -> FoldResult | None:
         """The fold's result, if it has one."""
@@ -258,33 +263,49 @@ class SearchRecord:
         }
         return {fold: score for fold, score in scores.items() if math.isfinite(score)}
 
-    def _write_fold(self, trial: Trial, fold: int, pull: PullRecord) -> None:
-        trial.set_user_attr(f"{FOLD}{fold}", pull.to_attribute())
-        for step, score in self._reported({fold: pull}).items():
-            trial.report(score, step)
-
-    def write(self, place: int, fold: int, pull: PullRecord) -> None:
-        """What became of a pull; a configuration with all folds is complete."""
+    def note(self, place: int, fold: int, pull: PullRecord) -> None:
+        """What became of a pull, in memory; `store` writes it to the study."""
         configuration = self.configurations[place]
-        pull = pull.after(configuration.pulls.get(fold))
-        configuration.pulls[fold] = pull
-        patiently(lambda: self._write(configuration, fold, pull))
+        configuration.stored.discard(fold)
+        configuration.pulls[fold] = pull.after(configuration.pulls.get(fold))
 
-    def _write(self, configuration: ConfigurationRecord, fold: int, pull: PullRecord) -> None:
+    def store(self, place: int, fold: int) -> None:
+        """Write down what was noted of a fold; a configuration with all folds is complete.
+
+        It waits for the storage, but only pulls of the same configuration wait for it.
+        """
+        configuration = self.configurations[place]
+        with configuration.lock:
+            if fold not in configuration.stored:
+                patiently(lambda: self._write(configuration, fold))
+            self._complete(configuration)
+
+    def _write(self, configuration: ConfigurationRecord, fold: int) -> None:
         if configuration.trial is None:  # a closed trial cannot be written to: it goes on anew
-            configuration.trial = self._new_trial(configuration.unit, configuration.pulls)
+            known = dict(configuration.pulls)
+            configuration.trial = self._new_trial(configuration.unit, known)
             configuration.owner = self.owner
-        else:
-            self._write_fold(configuration.trial, fold, pull)
+            configuration.stored = set(known)
+            return
+        pull = configuration.pulls[fold]
+        configuration.trial.set_user_attr(f"{FOLD}{fold}", pull.to_attribute())
+        for step, score in self._reported({fold: pull}).items():
+            configuration.trial.report(score, step)
+        configuration.stored.add(fold)
+
+    def _complete(self, configuration: ConfigurationRecord) -> None:
+        """Close the trial if all folds are in it; of two that end at once, the last does it."""
         trial = configuration.trial
-        if configuration.count(Kind.FINISHED) == self.n_folds:
-            scores = [self._score(configuration, fold) for fold in range(self.n_folds)]
-            mean = float(np.mean(scores))
-            state = None if math.isfinite(mean) else TrialState.FAIL
-            self.study.tell(
-                trial, mean if state is None else None, state=state, skip_if_finished=True
-            )
-            configuration.trial, configuration.owner = None, ""
+        if trial is None or configuration.count(Kind.FINISHED) < self.n_folds:
+            return
+        if len(configuration.stored) < self.n_folds:
+            return
+        scores = [self._score(configuration, fold) for fold in range(self.n_folds)]
+        mean = float(np.mean(scores))
+        state = None if math.isfinite(mean) else TrialState.FAIL
+        value = mean if state is None else None
+        patiently(lambda: self.study.tell(trial, value, state=state, skip_if_finished=True))
+        configuration.trial, configuration.owner = None, ""
 
     def end(self) -> None:
         """Close what is still open of ours."""
@@ -308,9 +329,8 @@ class SearchRecord:
             configuration.owner = ""
             return
         configuration.trial, configuration.owner = trial, self.owner
-        if configuration.count(Kind.FINISHED) == self.n_folds:
-            last = max(configuration.pulls)
-            self.write(place, last, configuration.pulls[last])
+        configuration.stored = set(configuration.pulls)
+        self._complete(configuration)
 
     def catch_up(self) -> list[News]:
         """Read what others have written since the last time, or what there is the first time."""
