@@ -17,12 +17,19 @@ from optuna.trial import TrialState
 
 from f2a_tune import _compat
 from f2a_tune.optuna_plugin.history import is_given_up, seconds_of
-from f2a_tune.optuna_plugin.plan import ERROR, Plan, configuration_key
+from f2a_tune.optuna_plugin.plan import ERROR, Plan, configuration_key, number_or
 from f2a_tune.optuna_plugin.runs import recorded_runs, run_notes, session_seconds
 from f2a_tune.outcome import FAILED, Kind
 from f2a_tune.sklearn_plugin.account import USE, BudgetUse
 from f2a_tune.sklearn_plugin.candidates import WHICH
-from f2a_tune.sklearn_plugin.record import FOLD, METRIC, UNIT, PullRecord, metric_of
+from f2a_tune.sklearn_plugin.record import (
+    FOLD,
+    FOLDS,
+    METRIC,
+    UNIT,
+    PullRecord,
+    metric_of,
+)
 
 if TYPE_CHECKING:
     from optuna import Study
@@ -100,14 +107,14 @@ class StudyReading:
         scored = [one for one in self.configurations if one.scores]
         if not scored:
             return None
-        most = max(len(one.scores) for one in scored)
+        most = min(max(len(one.scores) for one in scored), self.n_folds)
         sign = 1.0 if self.maximize else -1.0
-        return max((o for o in scored if len(o.scores) == most), key=lambda one: sign * one.mean)
+        return max((o for o in scored if len(o.scores) >= most), key=lambda one: sign * one.mean)
 
     @property
     def fully_validated(self) -> bool:
         """Whether the winner has all folds."""
-        return self.winner is not None and len(self.winner.scores) == self.n_folds
+        return self.winner is not None and len(self.winner.scores) >= self.n_folds
 
     def best_so_far(self) -> tuple[list[float], list[float], list[str]]:
         """When the best mean of a fully validated configuration changed, to what, and which."""
@@ -135,14 +142,17 @@ def read_study(study: Study) -> StudyReading:
     attributes = study.user_attrs
     if any(UNIT in trial.user_attrs for trial in trials):
         configurations = _of_search(trials, attributes.get(METRIC))
+        seen = [pull.fold + 1 for one in configurations for pull in one.pulls]
+        n_folds = int(number_or(attributes.get(FOLDS), max(seen, default=1)))
     else:
         configurations = _of_trials(trials)
-    folds = [pull.fold for one in configurations for pull in one.pulls]
+        plans = [plan for trial in trials if (plan := Plan.of(trial)) is not None]
+        n_folds = max((plan.evaluations for plan in plans), default=1)
     sessions = session_seconds(run_notes(study))
     return StudyReading(
         name=study.study_name,
         maximize=study.direction.name == "MAXIMIZE",
-        n_folds=max(folds, default=0) + 1,
+        n_folds=n_folds,
         configurations=tuple(configurations),
         use=_use(configurations, study, BudgetUse.from_attribute(attributes.get(USE))),
         budget_seconds=sum(sessions.values()) if sessions else math.nan,
@@ -150,24 +160,36 @@ def read_study(study: Study) -> StudyReading:
 
 
 def _of_search(trials: list[FrozenTrial], metric: Any) -> list[ConfigurationLine]:
-    merged: dict[str, FrozenTrial] = {}
-    for trial in trials:  # one that goes on in a later trial has taken its folds along
+    merged: dict[str, list[FrozenTrial]] = {}
+    for trial in trials:
         if UNIT in trial.user_attrs:
-            merged[repr(trial.user_attrs[UNIT])] = trial
+            merged.setdefault(repr(trial.user_attrs[UNIT]), []).append(trial)
     lines = []
-    for number, trial in enumerate(merged.values()):
-        pulls: list[PullLine] = []
-        for name, content in trial.user_attrs.items():
-            if name.startswith(FOLD) and name[len(FOLD) :].isdecimal():
-                record = PullRecord.from_attribute(content)
-                if record is not None:
-                    pulls += _lines_of(number, int(name[len(FOLD) :]), record, metric)
-        lines.append(
-            ConfigurationLine(
-                number, plain_params(trial.params), tuple(pulls), _status(trial, pulls)
-            )
-        )
+    for number, members in enumerate(merged.values()):
+        pulls = [
+            line
+            for fold, record in sorted(_folds_of(members).items())
+            for line in _lines_of(number, fold, record, metric)
+        ]
+        complete = [trial for trial in members if trial.state is TrialState.COMPLETE]
+        trial = (complete or members)[-1]
+        params, status = plain_params(trial.params), _status(trial, pulls)
+        lines.append(ConfigurationLine(number, params, tuple(pulls), status))
     return lines
+
+
+def _folds_of(trials: list[FrozenTrial]) -> dict[int, PullRecord]:
+    """Of one configuration, whichever trials it went on in; what has finished goes first."""
+    found: dict[int, PullRecord] = {}
+    for trial in trials:
+        for name, content in trial.user_attrs.items():
+            if not (name.startswith(FOLD) and name[len(FOLD) :].isdecimal()):
+                continue
+            fold, record = int(name[len(FOLD) :]), PullRecord.from_attribute(content)
+            known = found.get(fold)
+            if record is not None and (known is None or known.result is None):
+                found[fold] = record
+    return found
 
 
 def _lines_of(number: int, fold: int, record: PullRecord, metric: Any) -> list[PullLine]:
@@ -261,7 +283,10 @@ def _use(
             seconds[pull.kind] += pull.seconds
             counts[pull.kind] += 1
     refit = 0.0 if written is None else written.refit_seconds
-    known = sum(recorded_runs(study).values()) if written is None else written.total_seconds
+    runs = recorded_runs(study)
+    known = sum(runs.values()) + refit
+    if written is not None and len(runs) <= 1:
+        known = written.total_seconds
     return BudgetUse(
         finished_seconds=seconds[Kind.FINISHED],
         given_up_seconds=seconds[Kind.GAVE_UP],

@@ -37,13 +37,14 @@ def read_table(data: str, target: str | None, header: str, task: str) -> Table:
     if data in DATASETS:
         frame, y = _dataset(data)
     else:
-        frame = _file(pd, Path(data), known_name("--header", header, HEADERS))
+        known_name("--header", header, HEADERS)
+        frame = _file(pd, Path(data), header, target)
         if target is None:
             raise ValueError("--target is missing: which column is to be predicted?")
         name = _column(list(frame.columns), target)
         y = frame.pop(name)
         kept = y.notna()
-        frame, y = frame[kept], y[kept]
+        frame, y = frame[kept].dropna(axis=1, how="all"), y[kept].infer_objects()
     if not frame.shape[1]:
         raise ValueError(f"{data!r} has no column but the target.")
     if len(frame) < 10:
@@ -74,7 +75,7 @@ def _dataset(name: str) -> tuple[Any, Any]:
     return loaded.data.copy(), loaded.target
 
 
-def _file(pd: Any, path: Path, header: str) -> Any:
+def _file(pd: Any, path: Path, header: str, target: str | None) -> Any:
     if not path.is_file():
         near = difflib.get_close_matches(str(path), DATASETS, n=1)
         hint = f" Did you mean the dataset {near[0]!r}?" if near else ""
@@ -85,7 +86,7 @@ def _file(pd: Any, path: Path, header: str) -> Any:
     try:
         if path.suffix.lower() in (".parquet", ".pq"):
             return pd.read_parquet(path)
-        has_header = header == "yes" or (header == "auto" and _looks_like_names(path))
+        has_header = header == "yes" or (header == "auto" and _looks_like_names(path, target))
         return pd.read_csv(path, header=0 if has_header else None, skipinitialspace=True)
     except ImportError as error:
         raise ImportError('Parquet files need pyarrow: pip install "f2a_tune[cli]".') from error
@@ -96,10 +97,19 @@ def _file(pd: Any, path: Path, header: str) -> Any:
         ) from error
 
 
-def _looks_like_names(path: Path) -> bool:
-    """Names are all there, all different and no numbers, and do not come again as values."""
+def _looks_like_names(path: Path, target: str | None) -> bool:
+    """Names are all there, all different and no numbers, and do not come again as values.
+
+    A first line that has the target's name has names.
+    """
     with path.open(encoding="utf-8", errors="replace", newline="") as file:
-        rows = [[cell.strip() for cell in row] for row in itertools.islice(csv.reader(file), 500)]
+        lines = itertools.islice(csv.reader(file), 500)
+        try:
+            rows = [[cell.strip() for cell in row] for row in lines]
+        except csv.Error:
+            return True  # pandas will say what is wrong
+    if rows and target in rows[0]:
+        return True
     if not rows or any(not cell or _is_number(cell) for cell in rows[0]):
         return False
     pairs = (pair for row in rows[1:] for pair in zip(rows[0], row, strict=False))

@@ -6,6 +6,7 @@ import argparse
 import json
 import sys
 import warnings
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -103,8 +104,9 @@ class _Noting:
 
         del event
         if not self._done:
-            self._done = True
-            self._search.study_.set_user_attr(JOB, self._job.to_attribute())
+            with suppress(Exception):  # the storage may be back for the next pull
+                self._search.study_.set_user_attr(JOB, self._job.to_attribute())
+                self._done = True
         return False
 
 
@@ -151,6 +153,8 @@ def _check_writable(options: argparse.Namespace) -> None:
         given = getattr(options, name)
         if given is not None and not Path(given).absolute().parent.is_dir():
             raise ValueError(f"--{name} {given!r}: there is no such folder.")
+        if given is not None and Path(given).is_dir():
+            raise ValueError(f"--{name} {given!r} is a folder: give the name of a file.")
     if options.report is not None:
         import importlib.util
 
@@ -163,7 +167,27 @@ def _finish(options: argparse.Namespace, job: Any, search: Any, kept: float | No
     from f2a_tune.report.text import parameters, summary_sentence, table_of_configurations
 
     reading = read_study(search.study_)
-    command = " ".join(["f2a-tune", *sys.argv[1:]]) if sys.argv[1:] else "f2a-tune tune"
+    if options.json:
+        print(json.dumps(_result(search, reading, kept)))
+        _write_files(options, job, search, reading, kept)
+        return
+    print(table_of_configurations(reading))
+    print()
+    print(summary_sentence(reading))
+    print(f"best score: {search.best_score_:.4f} with {parameters(_params(reading))}")
+    if kept is not None:
+        print(f"score on {job.holdout:.0%} of the rows, kept back: {kept:.4f}")
+    print(f"budget: {search.budget_}")
+    _write_files(options, job, search, reading, kept)
+    for what in ("report", "save"):
+        if getattr(options, what) is not None:
+            print(f"{'report' if what == 'report' else 'model'}: {getattr(options, what)}")
+
+
+def _write_files(
+    options: argparse.Namespace, job: Any, search: Any, reading: Any, kept: float | None
+) -> None:
+    """The model and the report; what was found has been printed by now."""
     if options.save is not None:
         import joblib
 
@@ -171,35 +195,27 @@ def _finish(options: argparse.Namespace, job: Any, search: Any, kept: float | No
     if options.report is not None:
         from f2a_tune.report import write_report
 
+        command = " ".join(["f2a-tune", *sys.argv[1:]])
         facts = {"command": command, "seed": str(job.seed), "data": job.data}
         if kept is not None:
             facts["score on rows kept back"] = f"{kept:.4f}"
         write_report(reading, options.report, facts=facts)
-    if options.json:
-        print(json.dumps(_result(search, reading, kept)))
-        return
-    print(table_of_configurations(reading))
-    print()
-    print(summary_sentence(reading))
-    params = {} if reading.winner is None else reading.winner.params
-    print(f"best score: {search.best_score_:.4f} with {parameters(params)}")
-    if kept is not None:
-        print(f"score on {job.holdout:.0%} of the rows, kept back: {kept:.4f}")
-    print(f"budget: {search.budget_}")
-    for what in ("report", "save"):
-        if getattr(options, what) is not None:
-            print(f"{'report' if what == 'report' else 'model'}: {getattr(options, what)}")
 
 
 def _result(search: Any, reading: Any, kept: float | None) -> dict[str, Any]:
     return {
         "best_score": float(search.best_score_),
-        "best_params": {name: _plain(value) for name, value in reading.winner.params.items()},
+        "best_params": {name: _plain(value) for name, value in _params(reading).items()},
         "fully_validated": reading.fully_validated,
         "holdout_score": kept,
         "n_configurations": len(reading.configurations),
         "budget": {**search.budget_.to_attribute(), "total": search.budget_.total_seconds},
     }
+
+
+def _params(reading: Any) -> dict[str, Any]:
+    """The winner's; none if all scores were no numbers."""
+    return {} if reading.winner is None else reading.winner.params
 
 
 def _plain(value: Any) -> Any:

@@ -50,11 +50,12 @@ def has_ended(pid: int) -> bool:
 
 def machine_tag() -> str:
     """Tells machines, and containers of one machine, apart: a pid means something in one only."""
-    try:
+    space = boot = ""
+    with suppress(OSError):
         space = os.readlink("/proc/self/ns/pid")
-    except OSError:
-        space = ""
-    return hashlib.sha256(f"{platform.node()} {space}".encode()).hexdigest()[:8]
+    with suppress(OSError):
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    return hashlib.sha256(f"{platform.node()} {space} {boot}".encode()).hexdigest()[:8]
 
 
 def kill_group(pid: int) -> None:

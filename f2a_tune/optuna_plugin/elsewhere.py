@@ -71,6 +71,8 @@ def shares(study: Study, budget: Budget, n_trials: int | None, n_players: int) -
 
 def play_elsewhere(play: Callable[..., None], given: list[Share], **options: Any) -> None:
     """Call ``play`` with the study and ``options`` for every share, and wait for all."""
+    if not given:
+        return
     Parallel(n_jobs=len(given))(delayed(_accept)(play, one, options) for one in given)
 
 

@@ -140,6 +140,7 @@ class CandidateSpace:
         """The same for the same space, in any process."""
         parts = [
             f"{one.parameter.name}:{one.distribution!r}:{one.parameter.active_if}"
+            f":{_name_of_spec(one.value)}"
             for one in self._dimensions.values()
         ]
         return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
@@ -234,6 +235,15 @@ class _Seeded:
         return self.spec.rvs(random_state=int(quantile * (2**31 - 1)))
 
 
+def _name_of_spec(value: Any) -> str:
+    """A scipy distribution behind a dimension of quantiles, with its arguments."""
+    spec = getattr(value, "spec", None)
+    if spec is None:
+        return ""
+    kind = getattr(getattr(spec, "dist", None), "name", type(spec).__qualname__)
+    return f"{kind}{getattr(spec, 'args', ())}{getattr(spec, 'kwds', {})}"
+
+
 def _of_values(name: str, label: str, values: Sequence[Any], active_if: Active) -> Dimension:
     labels = _labels(values)
     distribution = CategoricalDistribution(labels)
@@ -260,7 +270,9 @@ def _labels(values: Sequence[Any]) -> list[Any]:
     labels: list[Any] = []
     for place, value in enumerate(values):
         label = value.item() if isinstance(value, np.generic) else value
-        if not isinstance(label, (type(None), bool, int, float, str)) or label != label:
+        if callable(value) and hasattr(value, "__qualname__"):
+            label = f"{value.__module__}.{value.__qualname__}"[:LONGEST_LABEL]
+        elif not isinstance(label, (type(None), bool, int, float, str)) or label != label:
             label = f"{value!r}"[:LONGEST_LABEL]
         if any(type(label) is type(other) and label == other for other in labels):
             label = f"{label} #{place}"

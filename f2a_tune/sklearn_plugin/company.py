@@ -8,6 +8,7 @@ absence is seen at once.
 
 from __future__ import annotations
 
+import math
 import os
 import threading
 import uuid
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 BEAT_SECONDS = 1.0
 # Without news for so long a process is gone. A storage may be slow, and a machine busy.
 GRACE_SECONDS = 8.0
+# Notes that are older than this, by the clocks of two machines, are of runs that are over.
+OLD_SECONDS = 60.0
 # Who has joined ends so much earlier than who began, who has to read what all have written.
 EARLIER_SECONDS = 0.15
 # How long who began waits for those who have not said yet that they have ended.
@@ -60,6 +63,9 @@ class Company:
         self.shared = shared
         self._seen: dict[str, tuple[float, float]] = {}
         """Of each other run: what it last said of its seconds, and when that changed."""
+        self._looked = clock.monotonic_seconds()
+        self._watching: set[str] = set()
+        """Runs without players of their own."""
         self._left: set[str] = set()
         """Runs that are over, by what they said or what this machine knows."""
         notes = run_notes(study)
@@ -100,14 +106,22 @@ class Company:
     def __exit__(self, *exception: object) -> None:
         self._stop.set()
         if self._thread is not None:
-            self._thread.join()
-        self._write(left=True)
-        if self.shared:
-            self.seconds_of_others = self._seconds_of_others()
+            self._thread.join(BEAT_SECONDS)
+        try:
+            self._write(left=True)
+            if self.shared:
+                self.seconds_of_others = self._seconds_of_others()
+        except Exception as error:  # no reason to lose a result that is in memory
+            _logger.warning("could not write to the study's storage: %s", error)
 
     def look_around(self) -> None:
         """Read the notes of all."""
         self._look(run_notes(self._study))
+        now = clock.monotonic_seconds()
+        if now - self._looked > GRACE_SECONDS / 2:
+            # We have not looked for long, or the storage has stood still: nobody is to blame.
+            self._seen = {name: (seconds, now) for name, (seconds, _) in self._seen.items()}
+        self._looked = now
 
     def is_alive(self, name: str) -> bool:
         """Whether a run still plays, as far as is known."""
@@ -120,7 +134,8 @@ class Company:
     @property
     def takes_over(self) -> bool:
         """Whether this run, and no other, cares for what the dead have left."""
-        return all(name >= self.name for name in self._seen if self.is_alive(name))
+        others = (name for name in self._seen if name not in self._watching)
+        return all(name >= self.name for name in others if self.is_alive(name))
 
     def wait_for_others(self) -> None:
         """At the end: a moment for those who are about to end, too."""
@@ -144,11 +159,13 @@ class Company:
         for note in notes:
             if note.left or _is_dead_here(note):
                 self._left.add(note.name)
+            if note.n_players == 0:
+                self._watching.add(note.name)
             known = self._seen.get(note.name)
             if known is None:
-                # Only at first sight another machine's clock is believed.
-                age = min(max(today - note.written_at, 0.0), GRACE_SECONDS)
-                self._seen[note.name] = note.seconds, now - age
+                # Another machine's clock is believed only if it says that it was long ago.
+                is_old = today - note.written_at > OLD_SECONDS
+                self._seen[note.name] = note.seconds, -math.inf if is_old else now
             elif known[0] != note.seconds:
                 self._seen[note.name] = note.seconds, now
 
@@ -181,6 +198,8 @@ def _session_age(note: RunNote) -> float:
 
 
 def _is_dead_here(note: RunNote) -> bool:
+    if not os.path.exists("/proc/self/stat"):
+        return False
     machine, _, rest = note.process.partition(":")
     number, _, stamp = rest.partition(":")
     if machine != machine_tag() or not number.isdecimal():

@@ -200,9 +200,11 @@ def model_names(names: str) -> tuple[str, ...]:
 
 def prepared(estimator: Any, categorical: Sequence[Any], numeric: Sequence[Any]) -> Pipeline:
     """A pipeline that turns a table with such columns into numbers, then the estimator."""
-    numbers = make_pipeline(SimpleImputer(strategy="median"), StandardScaler())
+    numbers = make_pipeline(
+        SimpleImputer(strategy="median", keep_empty_features=True), StandardScaler()
+    )
     categories = make_pipeline(
-        SimpleImputer(strategy="most_frequent"),
+        SimpleImputer(strategy="most_frequent", keep_empty_features=True),
         OneHotEncoder(
             handle_unknown="infrequent_if_exist",
             max_categories=MOST_CATEGORIES,

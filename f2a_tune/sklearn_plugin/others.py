@@ -38,19 +38,21 @@ class Others:
         self._inherit()
         self._hold()
 
-    def follow(self, account: Account) -> None:
-        """Now and then: take in what is new, and book it."""
+    def follow(self, account: Account) -> bool:
+        """Now and then: take in what is new, and book it; returns whether there was something."""
         if not self._company.shared:
-            return
+            return False
         begin = clock.monotonic_seconds()
         if begin < self._next_look:
-            return
-        self._company.look_around()
-        self._take_in(self._record.catch_up(), account)
+            return False
+        self._record.patiently(self._company.look_around)
+        news = self._record.catch_up()
+        self._take_in(news, account)
         self._inherit()
         self._hold()
         end = clock.monotonic_seconds()
         self._next_look = end + max(LOOK_SECONDS, (end - begin) / LOOK_SHARE)
+        return bool(news)
 
     def leave(self, account: Account) -> None:
         """The end: take in the last news, close what is ours and what the dead have left open."""

@@ -122,7 +122,8 @@ class Players:
     def _next(self) -> Pull | None:
         if self.crew.ended or self._seconds_left() < SHORTEST_PULL_SECONDS:
             return None
-        self._others.follow(self._account)
+        if self._others.follow(self._account):
+            self._refit_seconds = self._refit.expected_seconds()
         now, offer = self._now(), None
         if self.race.reservoir_open:
             offer = self._offer(now)

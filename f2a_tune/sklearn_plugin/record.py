@@ -37,10 +37,14 @@ UNIT = "f2a:unit"
 FOLD = "f2a:fold:"
 OWNER = "f2a:owner"
 METRIC = "f2a:metric"  # of the study: which of several scores decides
+FOLDS = "f2a:folds"  # of the study: how many there are
 LONGEST_ERROR = 1000
 # How long a storage that does not answer is waited for, and how often it is asked.
 STORAGE_PATIENCE_SECONDS = 60.0
 STORAGE_RETRY_SECONDS = 0.5
+LAST_SECONDS = 0.1
+STORAGE_TROUBLE = (StorageInternalError, OSError)
+"""What a storage raises while it cannot be reached."""
 
 T = TypeVar("T")
 _logger = get_logger("f2a_tune.search")
@@ -163,7 +167,8 @@ class ConfigurationRecord:
 
     def count(self, *kinds: Kind) -> int:
         """How many folds ended so."""
-        return sum(pull.kind in kinds for pull in self.pulls.values())
+        # A copy: another player may note a pull meanwhile.
+        return sum(pull.kind in kinds for pull in list(self.pulls.values()))
 
     @property
     def seconds(self) -> float:
@@ -205,8 +210,23 @@ class SearchRecord:
         self._places: dict[bytes, int] = {}
         self._read: set[int] = set()
         """Numbers of closed trials, which cannot change any more."""
+        self.seconds_left: Callable[[], float] = lambda: math.inf
+        """Of the budget: nobody waits much longer for a storage that does not answer."""
         self._open: dict[int, FrozenTrial] = {}
         """Open trials of others, by place."""
+
+    def patiently(self, call: Callable[[], T]) -> T:
+        """Call something that needs the storage, again and again while it cannot be reached."""
+        begin = clock.monotonic_seconds()
+        while True:
+            try:
+                return call()
+            except STORAGE_TROUBLE as error:
+                waited = clock.monotonic_seconds() - begin
+                if waited > min(STORAGE_PATIENCE_SECONDS, self.seconds_left() + LAST_SECONDS):
+                    raise
+                _logger.warning("the study's storage does not answer, trying again: %s", error)
+                clock.sleep_seconds(STORAGE_RETRY_SECONDS)
 
     @property
     def pulls(self) -> list[PullRecord]:
@@ -253,7 +273,7 @@ class SearchRecord:
             user_attrs=attributes,
             intermediate_values=self._reported(folds),
         )
-        return patiently(lambda: _compat.begin_trial(self.study, template))
+        return self.patiently(lambda: _compat.begin_trial(self.study, template))
 
     def _reported(self, pulls: Mapping[int, PullRecord]) -> dict[int, float]:
         scores = {
@@ -266,32 +286,47 @@ class SearchRecord:
     def note(self, place: int, fold: int, pull: PullRecord) -> None:
         """What became of a pull, in memory; `store` writes it to the study."""
         configuration = self.configurations[place]
+        earlier = configuration.pulls.get(fold)
+        if earlier is not None and earlier.result is not None and pull.result is None:
+            return  # another run has finished what was given up here
         configuration.stored.discard(fold)
-        configuration.pulls[fold] = pull.after(configuration.pulls.get(fold))
+        configuration.pulls[fold] = pull.after(earlier)
 
     def store(self, place: int, fold: int) -> None:
         """Write down what was noted of a fold; a configuration with all folds is complete.
 
         It waits for the storage, but only pulls of the same configuration wait for it.
         """
-        configuration = self.configurations[place]
+        self._store(self.configurations[place], fold)
+
+    def _store(self, configuration: ConfigurationRecord, *needed: int) -> None:
         with configuration.lock:
-            if fold not in configuration.stored:
-                patiently(lambda: self._write(configuration, fold))
+            # Also what other runs have finished: a complete trial has all folds.
+            for fold in {*needed, *list(configuration.pulls)}:
+                if fold not in configuration.stored:
+                    self._write_anyhow(configuration, fold)
             self._complete(configuration)
+
+    def _write_anyhow(self, configuration: ConfigurationRecord, fold: int) -> None:
+        try:
+            self.patiently(lambda: self._write(configuration, fold))
+        except UpdateFinishedTrialError:  # somebody took us for dead, and closed it
+            configuration.trial = None
+            self.patiently(lambda: self._write(configuration, fold))
 
     def _write(self, configuration: ConfigurationRecord, fold: int) -> None:
         if configuration.trial is None:  # a closed trial cannot be written to: it goes on anew
             known = dict(configuration.pulls)
             configuration.trial = self._new_trial(configuration.unit, known)
             configuration.owner = self.owner
-            configuration.stored = set(known)
+            configuration.stored = {f for f, p in known.items() if configuration.pulls[f] is p}
             return
         pull = configuration.pulls[fold]
         configuration.trial.set_user_attr(f"{FOLD}{fold}", pull.to_attribute())
         for step, score in self._reported({fold: pull}).items():
             configuration.trial.report(score, step)
-        configuration.stored.add(fold)
+        if configuration.pulls[fold] is pull:  # nothing newer has been noted meanwhile
+            configuration.stored.add(fold)
 
     def _complete(self, configuration: ConfigurationRecord) -> None:
         """Close the trial if all folds are in it; of two that end at once, the last does it."""
@@ -304,27 +339,30 @@ class SearchRecord:
         mean = float(np.mean(scores))
         state = None if math.isfinite(mean) else TrialState.FAIL
         value = mean if state is None else None
-        patiently(lambda: self.study.tell(trial, value, state=state, skip_if_finished=True))
+        self.patiently(lambda: self.study.tell(trial, value, state=state, skip_if_finished=True))
         configuration.trial, configuration.owner = None, ""
 
     def end(self) -> None:
         """Close what is still open of ours."""
         for configuration in self.configurations:
             if configuration.trial is not None:
+                self._store(configuration)  # what was noted when it was interrupted
+            if configuration.trial is not None:
                 self._close(configuration, configuration.trial)
 
     def _close(self, configuration: ConfigurationRecord, trial: Trial) -> None:
         failed = configuration.count(*FAILED) > 0
         state = TrialState.FAIL if failed else TrialState.PRUNED
-        patiently(lambda: self.study.tell(trial, state=state, skip_if_finished=True))
+        self.patiently(lambda: self.study.tell(trial, state=state, skip_if_finished=True))
         configuration.trial, configuration.owner = None, ""
 
     def claim(self, place: int) -> None:
         """Take over an open trial whose run is gone."""
-        trial = _compat.live_trial(self.study, self._open.pop(place))
+        frozen = self._open.pop(place)
+        trial = self.patiently(lambda: _compat.live_trial(self.study, frozen))
         configuration = self.configurations[place]
         try:
-            patiently(lambda: trial.set_user_attr(OWNER, self.owner))
+            self.patiently(lambda: trial.set_user_attr(OWNER, self.owner))
         except UpdateFinishedTrialError:  # it was not gone after all
             configuration.owner = ""
             return
@@ -335,7 +373,7 @@ class SearchRecord:
     def catch_up(self) -> list[News]:
         """Read what others have written since the last time, or what there is the first time."""
         news: list[News] = []
-        for trial in patiently(lambda: _compat.all_trials(self.study)):
+        for trial in self.patiently(lambda: _compat.all_trials(self.study)):
             if trial.number in self._read:
                 continue
             owner = str(trial.user_attrs.get(OWNER, ""))
@@ -350,6 +388,8 @@ class SearchRecord:
             place = self._place(row)
             configuration = self.configurations[place]
             news += self._folds(place, trial)
+            if configuration.trial is not None and configuration.trial.number == trial.number:
+                configuration.trial = None  # closed, or taken over by somebody who missed us
             if configuration.trial is None:  # not ours
                 open_now = not trial.state.is_finished()
                 configuration.owner = owner if open_now else ""
@@ -374,19 +414,6 @@ class SearchRecord:
         result = configuration.finished(fold)
         assert result is not None
         return metric_of(result.test_scores, self.metric)
-
-
-def patiently(call: Callable[[], T]) -> T:
-    """Call something that needs the storage, again and again while it cannot be reached."""
-    give_up_at = clock.monotonic_seconds() + STORAGE_PATIENCE_SECONDS
-    while True:
-        try:
-            return call()
-        except StorageInternalError as error:
-            if clock.monotonic_seconds() > give_up_at:
-                raise
-            _logger.warning("the study's storage does not answer, trying again: %s", error)
-            clock.sleep_seconds(STORAGE_RETRY_SECONDS)
 
 
 def metric_of(scores: Scores, metric: str | None) -> float:

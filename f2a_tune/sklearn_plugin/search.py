@@ -11,7 +11,7 @@ import math
 import numbers
 import warnings
 from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -37,7 +37,7 @@ from f2a_tune.sklearn_plugin.elsewhere import (
     play_elsewhere,
 )
 from f2a_tune.sklearn_plugin.fold import FoldData
-from f2a_tune.sklearn_plugin.record import METRIC
+from f2a_tune.sklearn_plugin.record import FOLDS, METRIC, STORAGE_TROUBLE
 from f2a_tune.sklearn_plugin.results import cv_results, warn_of_non_finite
 from f2a_tune.sklearn_plugin.session import SearchInterruptedWarning, Session, Settings
 from f2a_tune.sklearn_plugin.studies import check_there, open_study, quiet_optuna
@@ -182,7 +182,8 @@ class F2ASearchCV(_compat.base_search_cv()):  # type: ignore[misc]
         if self.refit:
             self._refit(task.data, watch)
         self.budget_ = session.use(self.refit_time_ if self.refit else 0.0)
-        self.study_.set_user_attr(USE, self.budget_.to_attribute())
+        with suppress(*STORAGE_TROUBLE):
+            self.study_.set_user_attr(USE, self.budget_.to_attribute())
         watch.end()
         return self
 
@@ -235,6 +236,7 @@ class F2ASearchCV(_compat.base_search_cv()):  # type: ignore[misc]
     def _play(self, task: _Task, watch: Watch | None) -> Session:
         with self._place_to_play(task.settings.n_players) as place:
             self.study_ = self._study(place.storage, task.data, task.space)
+            self.study_.set_user_attr(FOLDS, task.settings.n_folds)
             if task.settings.metric is not None:
                 self.study_.set_user_attr(METRIC, task.settings.metric)
             session = Session(
@@ -338,6 +340,8 @@ class F2ASearchCV(_compat.base_search_cv()):  # type: ignore[misc]
         refit_metric = task.refit_metric
         configurations = session.record.configurations
         finished = session.record.results
+        if not finished and session.interrupted:
+            raise KeyboardInterrupt
         if not finished:
             raise ValueError(session.why_nothing())
         self.multimetric_ = isinstance(finished[0].test_scores, Mapping)

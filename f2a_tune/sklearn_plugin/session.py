@@ -37,7 +37,7 @@ from f2a_tune.sklearn_plugin.fold import FoldData
 from f2a_tune.sklearn_plugin.others import Others
 from f2a_tune.sklearn_plugin.players import Event, Players, Work
 from f2a_tune.sklearn_plugin.pools import lent_pool
-from f2a_tune.sklearn_plugin.record import SearchRecord
+from f2a_tune.sklearn_plugin.record import STORAGE_TROUBLE, SearchRecord
 from f2a_tune.sklearn_plugin.sampled import SampledProposals
 
 if TYPE_CHECKING:
@@ -49,6 +49,10 @@ REFIT_POWER = 2.0
 REFIT_MARGIN = 1.3
 REFIT_SLACK_SECONDS = 0.05
 CLOSING_PATIENCE_SECONDS = 5.0
+
+
+class StorageLostWarning(UserWarning):
+    """The study's storage was gone before the search was over."""
 
 
 class SearchInterruptedWarning(UserWarning):
@@ -145,6 +149,8 @@ class Session:
         self.watchers: list[Callable[[Event], bool]] = [*settings.callbacks]
         self.players: Players | None = None
         self.played_seconds = 0.0
+        self.interrupted = False
+        self.record.seconds_left = lambda: budget.remaining_seconds
 
     def play(self) -> None:
         """Take in what there is, play here, and close the record."""
@@ -160,10 +166,12 @@ class Session:
                     self.players.crew.end()
                     pool.close()
                     self.players.crew.wait_until_idle(CLOSING_PATIENCE_SECONDS)
-                    warn_of_interruption()
+                    self._interrupted()
+                except STORAGE_TROUBLE as error:  # what has finished is in memory
+                    warn_of_storage(error)
                 finally:
                     self.played_seconds = self.budget.spent_seconds - begin
-                    self.others.leave(self.account)
+                    self._leave()
                     if not pool.closed:
                         pool.forget(shared)
 
@@ -172,13 +180,31 @@ class Session:
         with self.company:
             self.others.restore()
             begin = self.budget.spent_seconds
+            trouble: Exception | None = None
             try:
                 play()
             except KeyboardInterrupt:
-                warn_of_interruption()
-            finally:
-                self.played_seconds = self.budget.spent_seconds - begin
-                self.others.leave(self.account)
+                self._interrupted()
+            except Exception as error:  # a worker elsewhere was killed: the others' work is there
+                trouble = error
+            self.played_seconds = self.budget.spent_seconds - begin
+            self._leave()
+            if trouble is not None:
+                if self.settings.raise_errors or not self.record.results:
+                    raise trouble
+                warn_of_trouble(trouble)
+
+    def _interrupted(self) -> None:
+        self.interrupted = True
+        if self.record.results:
+            warn_of_interruption()
+
+    def _leave(self) -> None:
+        """Close the record; if the storage cannot be reached, the result is in memory."""
+        try:
+            self.others.leave(self.account)
+        except STORAGE_TROUBLE as error:
+            warn_of_storage(error)
 
     def end(self) -> None:
         """Ask the players to begin nothing more."""
@@ -256,6 +282,26 @@ class Session:
                 FitFailedWarning,
                 stacklevel=4,
             )
+
+
+def warn_of_storage(error: Exception) -> None:
+    """When the study could not be written to any more."""
+    warnings.warn(
+        f"the study's storage could not be reached ({error}): the search is fitted with what has "
+        "finished, but not all of that is in the study.",
+        StorageLostWarning,
+        stacklevel=5,
+    )
+
+
+def warn_of_trouble(error: Exception) -> None:
+    """When players elsewhere did not come to their end."""
+    warnings.warn(
+        f"players of joblib's backend ended with {type(error).__name__}: {error}. The search is "
+        "fitted with what they had written down.",
+        RuntimeWarning,
+        stacklevel=5,
+    )
 
 
 def warn_of_interruption() -> None:

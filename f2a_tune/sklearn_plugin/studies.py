@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -50,6 +51,17 @@ def check_there(storage: Any, study_name: str) -> None:
         )
 
 
+def _scoring_text(scorer: Any) -> str:
+    """What is measured, the same in any process."""
+    if isinstance(scorer, Mapping):
+        return ", ".join(f"{name}: {_scoring_text(one)}" for name, one in sorted(scorer.items()))
+    inner = getattr(scorer, "_scorers", None)
+    if isinstance(inner, Mapping):
+        return _scoring_text(inner)
+    name = getattr(scorer, "__qualname__", None)
+    return re.sub(r" at 0x[0-9a-f]+", "", str(name or repr(scorer)))
+
+
 def open_study(
     storage: Any,
     study_name: str,
@@ -63,6 +75,7 @@ def open_study(
         "data": str(joblib.hash((data.X, data.y))),
         "splits": str(joblib.hash(list(data.splits))),
         "space": space.fingerprint,
+        "scoring": _scoring_text(data.scorer),
     }
     if isinstance(storage, BaseStorage):
         mend_journal(storage)
@@ -77,8 +90,8 @@ def open_study(
             )
         except DuplicatedStudyError:
             raise ValueError(
-                f"study_name={study_name!r} is in the storage already: give resume=True to go on "
-                "with it, or another name."
+                f"study_name={study_name!r} is in the storage already: give resume=True (or "
+                "--resume) to go on with it, or another name."
             ) from None
     found = study.user_attrs.get(FINGERPRINT)
     if found is None and not study.trials:

@@ -7,7 +7,7 @@ import shutil
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, TextIO
 
 from f2a_tune import _compat
@@ -87,7 +87,7 @@ class Progress:
         self._stream = sys.stdout if stream is None else stream
         self._is_terminal = verbose == 1 and self._stream.isatty()
         self._next = 0.0
-        self._event: Event | None = None
+        self._said, self._reason = "nothing yet", ""
         self._stop = threading.Event()
         self._ticker: threading.Thread | None = None
 
@@ -102,33 +102,39 @@ class Progress:
         if self._ticker is not None:
             self._ticker.join()
             self._redraw()
-            print(file=self._stream, flush=True)
+            self._show("\n")
 
     def __call__(self, event: Event) -> bool:
         """One pull has ended."""
-        self._event = event
         spent = self._session.budget.spent_seconds
         if self._verbose > 1:
             self._print_pull(event)
-        if not self._is_terminal and spent >= self._next:
+        if not self._is_terminal and spent < self._next:
+            return False
+        # Players call one at a time; the bar's own thread only shows what was said here.
+        self._said, self._reason = self._words(event), event.pull.reason
+        if not self._is_terminal:
             self._next = spent + LINE_SECONDS
-            print(self.line(event), file=self._stream, flush=True)
+            self._show(f"{self._line()}\n")
         return False
 
-    def line(self, event: Event | None) -> str:
-        """Elapsed and budget, what was done, the best, the cutoff."""
+    def _line(self) -> str:
+        """Elapsed and budget, and what was said last."""
+        budget = self._session.budget
+        return f"[{budget.spent_seconds:6.1f}/{budget.total_seconds:g} s] {self._said}"
+
+    def _words(self, event: Event) -> str:
+        """The best, what was done, the cutoff."""
         session = self._session
         counts = session.account.counts
         best = session.recommendation()
         found = "nothing yet" if best is None else f"{best.mean:.4f} ± {best.spread:.4f}"
         n_failed = sum(counts[kind] for kind in FAILED)
         failed = f", {n_failed} failed" if n_failed else ""
-        cutoff = "" if event is None else f", cutoff {event.pull.cutoff_seconds:.3g} s"
         return (
-            f"[{session.budget.spent_seconds:6.1f}/{session.budget.total_seconds:g} s] "
             f"best {found}, {len(session.record.configurations)} configurations, "
-            f"{counts[Kind.FINISHED]} folds finished, {counts[Kind.GAVE_UP]} given up{failed}"
-            f"{cutoff}"
+            f"{counts[Kind.FINISHED]} folds finished, {counts[Kind.GAVE_UP]} given up{failed}, "
+            f"cutoff {event.pull.cutoff_seconds:.3g} s"
         )
 
     def _tick(self) -> None:
@@ -140,17 +146,20 @@ class Progress:
         spent, total = self._session.budget.spent_seconds, self._session.budget.total_seconds
         done = min(int(BAR_WIDTH * spent / total), BAR_WIDTH) if math.isfinite(total) else 0
         bar = f"{'█' * done}{'░' * (BAR_WIDTH - done)} " if width > 5 * BAR_WIDTH else ""
-        try:
-            text = f"{bar}{self.line(self._event)}"
-        except (RuntimeError, IndexError, ValueError):  # read while it grew: next time
-            return
-        if self._event is not None:
-            text += f" – {self._event.pull.reason}"
-        print(f"\r\x1b[2K{text[:width]}", end="", file=self._stream, flush=True)
+        text = f"{bar}{self._line()}"
+        if self._reason:
+            text += f" – {self._reason}"
+        self._show(f"\r\x1b[2K{text[:width]}")
+
+    def _show(self, text: str) -> None:
+        """Nobody reads it, or not these letters: no reason to end a search."""
+        with suppress(OSError, ValueError):
+            self._stream.write(text)
+            self._stream.flush()
 
     def _print_pull(self, event: Event) -> None:
         n_folds = self._session.settings.n_folds
         params = ", ".join(f"{name}={value}" for name, value in event.params.items())
         head = f"[CV {event.pull.fold + 1}/{n_folds}] END {params}"
         tail = f"{event.outcome.kind.value}, total time={event.outcome.seconds:6.1f}s"
-        print(f"{head}; {tail}", file=self._stream)
+        self._show(f"{head}; {tail}\n")

@@ -200,7 +200,7 @@ def reward_per_second(reading: StudyReading) -> Chart:
 
 def parallel(reading: StudyReading) -> Parallel:
     """Parameters of all configurations with a score, with their time and mean."""
-    shown = [one for one in reading.configurations if one.scores]
+    shown = [o for o in reading.configurations if o.scores and math.isfinite(o.mean)]
     counts: dict[str, int] = {}
     for one in shown:
         for name in one.params:

@@ -213,3 +213,31 @@ def test_help_is_quick_and_shows_an_example():
     code = "import sys, f2a_tune.cli as c; c._parser(); print('sklearn' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.stdout.strip() == "False"
+
+
+@pytest.mark.parametrize(
+    ("text", "target", "n_columns"),
+    [
+        ("a,b,y\n1,2,u\n3,4,v\n", "y", 2),
+        (",a,y\n0,1,u\n1,3,v\n", "y", 2),  # an index without a name
+        ("2019,2020,y\n1,2,u\n3,4,v\n", "y", 2),
+        ("a,b,y\na,2,u\nc,4,v\n", "y", 2),  # a value that is the column's name
+        ("red,1,u\nblue,2,v\nred,3,u\n", "-1", 2),
+        ("a,b,y\n,2,True\n,4,False\n,5,\n", "y", 1),  # nothing in a column, a gap in the target
+    ],
+)
+def test_kinds_of_tables(text, target, n_columns, tmp_path):
+    head, *rows = text.splitlines(keepends=True)
+    path = tmp_path / "table.csv"
+    path.write_text(head + "".join(rows) * 12)
+    table = read_table(str(path), target, "auto", "auto")
+    assert table.task == "classification"
+    assert table.X.shape[1] == n_columns
+    assert len(table.y) >= 20
+
+
+def test_broken_quotes_are_one_line(tmp_path, capsys):
+    path = tmp_path / "broken.csv"
+    path.write_text('a,y\n"1,u\n' + "x" * 200_000)
+    assert main(["tune", str(path), "--target", "y"]) == 2
+    assert capsys.readouterr().err.count("\n") == 1

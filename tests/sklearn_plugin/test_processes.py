@@ -15,6 +15,7 @@ from optuna.trial import TrialState
 
 from f2a_tune.outcome import Kind
 from f2a_tune.sklearn_plugin.record import FOLD, OWNER, UNIT, PullRecord
+from tests.postgres import PostgresServer, program_folder
 from tests.sklearn_plugin.joint import N_FOLDS, X, Y, opened, search
 
 
@@ -240,3 +241,26 @@ def test_what_cannot_be_shared_is_refused(tmp_path):
     optuna.create_study(storage=f"sqlite:///{tmp_path}/none.db", study_name="s")
     with pytest.raises(ValueError, match="made by something else"):
         search(f"sqlite:///{tmp_path}/none.db").join(X, Y)
+
+
+def test_a_database_that_is_gone_for_seconds(tmp_path):
+    """PostgreSQL is stopped in the middle of a search, and started again."""
+    if program_folder() is None and not os.environ.get("CI"):
+        pytest.skip("no PostgreSQL server is installed here")
+    server = PostgresServer()
+    try:
+        url, log = server.url, tmp_path / "fits.log"
+        main = player("begin", url, log, "('time_budget', 30)")
+        wait_for_trials(url, 3)
+        server.stop()
+        time.sleep(3)
+        server.start()
+        said, errors = main.communicate(timeout=120)
+        assert main.returncode == 0, errors
+        study = study_of(url)
+        assert TrialState.RUNNING not in {trial.state for trial in study.trials}
+        assert best_of(study).value == pytest.approx(float(said.split()[0]))
+        n_fits = len(log.read_text().splitlines())
+        assert n_fits - len(finished_folds(study)) <= 1
+    finally:
+        server.close()

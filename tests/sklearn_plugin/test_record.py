@@ -1,0 +1,139 @@
+"""The record of a search: nothing that finished is lost, whatever others do to its trials."""
+
+import optuna
+import pytest
+from optuna.distributions import FloatDistribution
+from optuna.trial import TrialState
+from sklearn.linear_model import Ridge
+
+from f2a_tune.outcome import Kind, Outcome
+from f2a_tune.reading import read_study
+from f2a_tune.sklearn_plugin.candidates import CandidateSpace
+from f2a_tune.sklearn_plugin.fold import FoldResult
+from f2a_tune.sklearn_plugin.record import OWNER, PullRecord, SearchRecord
+
+SPACE = CandidateSpace({"alpha": FloatDistribution(0, 1)}, Ridge())
+
+
+def finished(score):
+    return PullRecord(Kind.FINISHED, 0.1, 1.0, FoldResult(score, 0.1, 0.0))
+
+
+GAVE_UP = PullRecord.of(Outcome.gave_up(1.0), 1.0)
+
+
+@pytest.fixture
+def study():
+    return optuna.create_study(direction="maximize")
+
+
+def record(study, owner="me"):
+    return SearchRecord(study, SPACE, 2, None, owner)
+
+
+def write(mine, place, fold, pull):
+    mine.note(place, fold, pull)
+    mine.store(place, fold)
+
+
+def row(value):
+    return SPACE.encoded({"alpha": value})
+
+
+def test_all_folds_make_a_trial_complete(study):
+    mine = record(study)
+    place = mine.begin(row(0.5))
+    write(mine, place, 0, finished(0.2))
+    write(mine, place, 1, finished(0.4))
+    (trial,) = study.trials
+    assert trial.state is TrialState.COMPLETE
+    assert trial.value == pytest.approx(0.3)
+    assert trial.intermediate_values == {0: 0.2, 1: 0.4}
+
+
+def test_a_trial_that_somebody_closed_goes_on_in_another(study):
+    mine = record(study)
+    place = mine.begin(row(0.5))
+    write(mine, place, 0, finished(0.2))
+    study.tell(0, state=TrialState.PRUNED)  # somebody took us for dead
+    write(mine, place, 1, finished(0.4))
+    assert [trial.state for trial in study.trials] == [TrialState.PRUNED, TrialState.COMPLETE]
+    assert study.best_value == pytest.approx(0.3)
+    assert read_study(study).winner.mean == pytest.approx(0.3)
+
+
+def test_a_trial_that_was_taken_over_is_left_to_its_new_owner(study):
+    mine, thief = record(study), record(study, "thief")
+    place = mine.begin(row(0.5))
+    write(mine, place, 0, finished(0.2))
+    thief.catch_up()
+    thief.claim(0)
+    mine.catch_up()
+    assert mine.places_of_others == (place,)
+    mine.end()
+    assert study.trials[0].state is TrialState.RUNNING
+    assert study.trials[0].user_attrs[OWNER] == "thief"
+    write(thief, 0, 1, finished(0.4))
+    assert study.trials[0].state is TrialState.COMPLETE
+    (news,) = mine.catch_up()
+    assert (news.fold, news.pull.result.test_scores) == (1, 0.4)
+
+
+def test_what_another_has_finished_is_not_undone_by_a_give_up(study):
+    mine = record(study)
+    place = mine.begin(row(0.5))
+    mine.note(place, 0, finished(0.2))
+    mine.note(place, 0, GAVE_UP)
+    mine.store(place, 0)
+    assert mine.configurations[place].finished(0).test_scores == 0.2
+
+
+def test_a_newer_pull_is_stored_though_an_older_was_being_written(study):
+    mine = record(study)
+    place = mine.begin(row(0.5))
+    mine.note(place, 0, GAVE_UP)
+    real = mine._reported
+
+    def slowly(pulls):  # the retry ends while the give-up is on its way to the storage
+        if pulls.get(0) is not None and pulls[0].kind is Kind.GAVE_UP:
+            mine.note(place, 0, finished(0.2))
+        return real(pulls)
+
+    mine._reported = slowly
+    mine.store(place, 0)
+    mine.store(place, 0)
+    stored = PullRecord.from_attribute(study.trials[0].user_attrs["f2a:fold:0"])
+    assert stored.kind is Kind.FINISHED
+    assert len(stored.before) == 1
+
+
+def test_two_runs_that_drew_the_same_complete_it_together(study):
+    ours, theirs = record(study, "a"), record(study, "b")
+    place, other = ours.begin(row(0.5)), theirs.begin(row(0.5))
+    write(ours, place, 0, finished(0.2))
+    write(theirs, other, 1, finished(0.4))
+    ours.catch_up()
+    ours.end()
+    assert TrialState.COMPLETE in {trial.state for trial in study.trials}
+    theirs.end()
+    reading = read_study(study)
+    assert len(reading.configurations) == 1
+    assert reading.winner.scores == [0.2, 0.4]
+
+
+def test_a_winner_with_one_of_two_folds_is_not_called_validated(study):
+    mine = record(study)
+    study.set_user_attr("f2a:folds", 2)
+    write(mine, mine.begin(row(0.5)), 0, finished(0.2))
+    assert not read_study(study).fully_validated
+
+
+def test_in_a_plain_study_the_best_value_wins():
+    study = optuna.create_study()
+    for x, value in ((0.1, 5.0), (0.1, 5.0), (0.2, 1.0)):
+        study.add_trial(
+            optuna.trial.create_trial(
+                params={"x": x}, distributions={"x": FloatDistribution(0, 1)}, value=value
+            )
+        )
+    assert read_study(study).winner.mean == study.best_value == 1.0
