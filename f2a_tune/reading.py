@@ -20,7 +20,7 @@ from f2a_tune.optuna_plugin.history import is_given_up, seconds_of
 from f2a_tune.optuna_plugin.plan import ERROR, Plan, configuration_key, number_or
 from f2a_tune.optuna_plugin.runs import recorded_runs, run_notes, session_seconds
 from f2a_tune.outcome import FAILED, Kind
-from f2a_tune.sklearn_plugin.account import USE, BudgetUse
+from f2a_tune.sklearn_plugin.account import USE, Account, BudgetUse
 from f2a_tune.sklearn_plugin.candidates import WHICH
 from f2a_tune.sklearn_plugin.record import (
     FOLD,
@@ -81,6 +81,11 @@ class ConfigurationLine:
     def seconds(self) -> float:
         """Of all its pulls."""
         return sum(pull.seconds for pull in self.pulls)
+
+    @property
+    def seconds_per_pull(self) -> float:
+        """NaN if it has none."""
+        return self.seconds / len(self.pulls) if self.pulls else math.nan
 
 
 @dataclass(frozen=True)
@@ -277,26 +282,16 @@ def _use(
     configurations: list[ConfigurationLine], study: Study, written: BudgetUse | None
 ) -> BudgetUse:
     """By the pulls; what only the search itself knew, it wrote down at its end."""
-    seconds, counts = dict.fromkeys(Kind, 0.0), dict.fromkeys(Kind, 0)
+    account = Account()
     for one in configurations:
         for pull in one.pulls:
-            seconds[pull.kind] += pull.seconds
-            counts[pull.kind] += 1
+            account.add(pull.kind, pull.seconds)
     refit = 0.0 if written is None else written.refit_seconds
     runs = recorded_runs(study)
-    known = sum(runs.values()) + refit
+    played = sum(runs.values())
     if written is not None and len(runs) <= 1:
-        known = written.total_seconds
-    return BudgetUse(
-        finished_seconds=seconds[Kind.FINISHED],
-        given_up_seconds=seconds[Kind.GAVE_UP],
-        failed_seconds=seconds[Kind.FAILED] + seconds[Kind.OUT_OF_MEMORY],
-        overhead_seconds=max(known - refit - sum(seconds.values()), 0.0),
-        refit_seconds=refit,
-        n_finished=counts[Kind.FINISHED],
-        n_given_up=counts[Kind.GAVE_UP],
-        n_failed=counts[Kind.FAILED] + counts[Kind.OUT_OF_MEMORY],
-    )
+        played = written.total_seconds - refit
+    return account.close(played, 0.0, refit)
 
 
 def plain_params(params: Mapping[str, Any]) -> dict[str, Any]:

@@ -160,13 +160,9 @@ def _parameter(name: str, content: Any) -> Any:
 
 def stored_job(storage: Any, study_name: str) -> Job:
     """The job that a study was begun with."""
-    import optuna
+    from f2a_tune.cli.storages import loaded_study
 
-    try:
-        study = optuna.load_study(study_name=study_name, storage=storage)
-    except KeyError:
-        raise ValueError(f"--study-name {study_name!r} is not in the storage.") from None
-    content = study.user_attrs.get(JOB)
+    content = loaded_study(storage, study_name).user_attrs.get(JOB)
     names = {one.name for one in fields(Job)}
     if not isinstance(content, Mapping) or set(content) != names:
         raise ValueError(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-from pathlib import Path
 from typing import Any
 
 REPORT_EXAMPLE = """example:
@@ -46,10 +45,10 @@ def _add_study(parser: Any) -> None:
 
 def run_report(options: argparse.Namespace) -> None:
     """Write the page, or print a summary."""
+    from f2a_tune.cli.values import check_writable
     from f2a_tune.report.text import summary_sentence, table_of_configurations
 
-    if options.html is not None and not Path(options.html).absolute().parent.is_dir():
-        raise ValueError(f"--html {options.html!r}: there is no such folder.")
+    check_writable("--html", options.html)
     reading = _reading(options)
     if options.html is not None:
         from f2a_tune.report import write_report
@@ -84,17 +83,10 @@ def run_best(options: argparse.Namespace) -> None:
 
 
 def _reading(options: argparse.Namespace) -> Any:
-    import optuna
-
-    from f2a_tune.cli.storages import opened_storage
+    from f2a_tune.cli.storages import loaded_study, opened_storage
     from f2a_tune.reading import read_study
 
-    try:
-        study = optuna.load_study(
-            study_name=options.study_name, storage=opened_storage(options.storage)
-        )
-    except KeyError:
-        raise ValueError(f"--study-name {options.study_name!r} is not in the storage.") from None
+    study = loaded_study(opened_storage(options.storage), options.study_name)
     if len(study.directions) != 1:
         raise ValueError(f"study {options.study_name!r} has several objectives: no one winner.")
     return read_study(study)

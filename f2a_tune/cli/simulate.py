@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from f2a_tune import clock
 from f2a_tune.checks import known_name, positive_integer, positive_number
+from f2a_tune.cli.values import check_writable
 
 if TYPE_CHECKING:
     from f2a_tune.bandit import Game, Simulation
@@ -75,8 +76,8 @@ def run(options: argparse.Namespace) -> None:
     known = [*SCENARIOS, "cross-validation"]
     scenarios = _names("--scenario", options.scenario, known, PAPER_SCENARIOS, list(SCENARIOS))
     policies = _names("--policy", options.policy, list(POLICIES), PAPER_POLICIES, list(POLICIES))
-    for path in (options.json, options.plot):
-        _check_writable(path)
+    check_writable("--json", options.json)
+    check_writable("--plot", options.plot)
     save_plot = _plot_writer(options.plot)
     if options.table is not None and "cross-validation" not in scenarios:
         raise ValueError("--table is read by --scenario cross-validation only.")
@@ -186,18 +187,6 @@ def _figures_of(measured: Measured) -> dict[str, Any]:
             f"{mark:g}": float(mean) for mark, mean in zip(result.checkpoints, means, strict=True)
         },
     }
-
-
-def _check_writable(path: str | None) -> None:
-    if path is None:
-        return
-    if Path(path).is_dir():
-        raise ValueError(f"{path!r} is a folder: name a file in it.")
-    folder = Path(path).absolute().parent
-    if not folder.is_dir():
-        raise ValueError(f"the folder of {path!r} does not exist: make it first.")
-    if not os.access(folder, os.W_OK):
-        raise ValueError(f"the folder of {path!r} cannot be written to.")
 
 
 def _plot_writer(path: str | None) -> Callable[[list[Simulation]], None] | None:

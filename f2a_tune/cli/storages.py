@@ -1,4 +1,4 @@
-"""Storages by their URL: a URL in, an open Optuna storage or one clear line out."""
+"""Storages and their studies: a URL and a name in, an open one or one clear line out."""
 
 from __future__ import annotations
 
@@ -36,3 +36,13 @@ def opened_storage(url: str) -> Any:
         raise ValueError(
             f"--storage {url!r} cannot be opened: {reason[0] if reason else error}."
         ) from error
+
+
+def loaded_study(storage: Any, study_name: str) -> Any:
+    """The study of that name."""
+    import optuna
+
+    try:
+        return optuna.load_study(study_name=study_name, storage=storage)
+    except KeyError:
+        raise ValueError(f"--study-name {study_name!r} is not in the storage.") from None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import json
 import sys
 import warnings
@@ -67,7 +68,7 @@ def run(options: argparse.Namespace) -> None:
 
     job = _job(options)
     n_jobs = whole_number("--jobs", options.jobs)
-    _check_writable(options)
+    _check_files(options)
     if (options.storage is None) != (options.study_name is None):
         raise ValueError("--storage and --study-name go together: give both, or none.")
     if options.resume and options.storage is None:
@@ -147,19 +148,14 @@ def _job(options: argparse.Namespace) -> Any:
     )
 
 
-def _check_writable(options: argparse.Namespace) -> None:
+def _check_files(options: argparse.Namespace) -> None:
     """Before hours of work: can the results be written?"""
-    for name in ("report", "save"):
-        given = getattr(options, name)
-        if given is not None and not Path(given).absolute().parent.is_dir():
-            raise ValueError(f"--{name} {given!r}: there is no such folder.")
-        if given is not None and Path(given).is_dir():
-            raise ValueError(f"--{name} {given!r} is a folder: give the name of a file.")
-    if options.report is not None:
-        import importlib.util
+    from f2a_tune.cli.values import check_writable
 
-        if importlib.util.find_spec("plotly") is None:
-            raise ImportError('--report needs plotly: pip install "f2a_tune[plot]".')
+    check_writable("--report", options.report)
+    check_writable("--save", options.save)
+    if options.report is not None and importlib.util.find_spec("plotly") is None:
+        raise ImportError('--report needs plotly: pip install "f2a_tune[plot]".')
 
 
 def _finish(options: argparse.Namespace, job: Any, search: Any, kept: float | None) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+from pathlib import Path
 
 UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 DURATION = re.compile(r"(?:(\d+(?:\.\d+)?)([smhd]))")
@@ -48,3 +50,18 @@ def share(option: str, text: str) -> float:
     if not 0 <= found < 1:
         raise ValueError(f"{option} {text!r} must be at least 0 and below 1.")
     return found
+
+
+def check_writable(option: str, path: str | None) -> None:
+    """Before hours of work: whether a file can be written there; None is no file."""
+    if path is None:
+        return
+    if Path(path).is_dir():
+        raise ValueError(f"{option} {path!r} is a folder: name a file in it.")
+    folder = Path(path).absolute().parent
+    if not folder.is_dir():
+        raise ValueError(
+            f"{option} {path!r}: there is no such folder, it does not exist: make it first."
+        )
+    if not os.access(folder, os.W_OK):
+        raise ValueError(f"{option}: the folder of {path!r} cannot be written to.")

@@ -39,8 +39,6 @@ def add_command(commands: Any) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Join, play, and say where the seconds went."""
-    from dataclasses import asdict
-
     from f2a_tune.cli.storages import opened_storage
     from f2a_tune.cli.values import whole_number
 
@@ -54,7 +52,7 @@ def run(options: argparse.Namespace) -> None:
     finally:
         signal.signal(signal.SIGTERM, previous)
     if options.json:
-        print(json.dumps({**asdict(use), "total_seconds": use.total_seconds}))
+        print(json.dumps({**use.to_attribute(), "total_seconds": use.total_seconds}))
     else:
         print(use)
 

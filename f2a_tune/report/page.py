@@ -130,14 +130,13 @@ def _plot_section(name: str, text: str) -> str:
 
 
 def _row(one: ConfigurationLine, n_folds: int) -> str:
-    per_fit = one.seconds / len(one.pulls) if one.pulls else math.nan
     cells = [
         (one.number, str(one.number)),
         (one.status, one.status.replace("_", " ")),
         (one.mean, number(one.mean)),
         (one.spread, number(one.spread)),
         (len(one.scores), f"{len(one.scores)}/{n_folds}"),
-        (per_fit, number(per_fit)),
+        (one.seconds_per_pull, number(one.seconds_per_pull)),
         (None, parameters(one.params)),
     ]
     return "<tr>" + "".join(_cell(key, text) for key, text in cells) + "</tr>"

@@ -67,14 +67,13 @@ def table_of_configurations(reading: StudyReading, count: int = 10) -> str:
     """The best few, as aligned text."""
     rows: list[Sequence[str]] = [("number", "mean", "± sd", "folds", "s/fit", "parameters")]
     for one in ranked(reading)[:count]:
-        per_fit = one.seconds / len(one.pulls) if one.pulls else math.nan
         rows.append(
             (
                 str(one.number),
                 number(one.mean),
                 number(one.spread),
                 f"{len(one.scores)}/{reading.n_folds}",
-                number(per_fit),
+                number(one.seconds_per_pull),
                 parameters(one.params),
             )
         )

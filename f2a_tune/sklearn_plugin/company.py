@@ -63,7 +63,8 @@ class Company:
         self.shared = shared
         self._seen: dict[str, tuple[float, float]] = {}
         """Of each other run: what it last said of its seconds, and when that changed."""
-        self._looked = clock.monotonic_seconds()
+        self._written = self._excused = -math.inf
+        """When our own note got through, and when it did again after the storage stood still."""
         self._watching: set[str] = set()
         """Runs without players of their own."""
         self._left: set[str] = set()
@@ -73,11 +74,11 @@ class Company:
         alive = [note for note in notes if self.is_alive(note.name)]
         found = session or next((note.session or note.name for note in alive), "")
         spent = session_seconds(notes)
-        self.earlier_seconds = sum(s for name, s in spent.items() if name != found)
+        earlier_seconds = sum(s for name, s in spent.items() if name != found)
         members = [note for note in notes if (note.session or note.name) == found]
         self._offset = max((_session_age(note) for note in members), default=0.0)
         self.session = found
-        budget.charge(self.earlier_seconds + self._offset)
+        budget.charge(earlier_seconds + self._offset)
         if self.has_joined:
             budget.charge(EARLIER_SECONDS)
         self._begin = budget.spent_seconds
@@ -117,11 +118,6 @@ class Company:
     def look_around(self) -> None:
         """Read the notes of all."""
         self._look(run_notes(self._study))
-        now = clock.monotonic_seconds()
-        if now - self._looked > GRACE_SECONDS / 2:
-            # We have not looked for long, or the storage has stood still: nobody is to blame.
-            self._seen = {name: (seconds, now) for name, (seconds, _) in self._seen.items()}
-        self._looked = now
 
     def is_alive(self, name: str) -> bool:
         """Whether a run still plays, as far as is known."""
@@ -129,7 +125,10 @@ class Company:
             return True
         if name in self._left or name not in self._seen:
             return False
-        return clock.monotonic_seconds() - self._seen[name][1] < GRACE_SECONDS
+        heard = self._seen[name][1]
+        if heard > -math.inf:
+            heard = max(heard, self._excused)
+        return clock.monotonic_seconds() - heard < GRACE_SECONDS
 
     @property
     def takes_over(self) -> bool:
@@ -187,6 +186,10 @@ class Company:
             left=left,
             process=f"{machine_tag()}:{os.getpid()}:{start_stamp(os.getpid())}",
         ).write(self._study)
+        now = clock.monotonic_seconds()
+        if now - self._written > GRACE_SECONDS / 2:
+            self._excused = now  # the storage stood still, for others as well
+        self._written = now
 
 
 def _session_age(note: RunNote) -> float:

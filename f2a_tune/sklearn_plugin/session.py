@@ -147,7 +147,6 @@ class Session:
         self.refit = Refit(self)
         self.account = Account()
         self.watchers: list[Callable[[Event], bool]] = [*settings.callbacks]
-        self.players: Players | None = None
         self.played_seconds = 0.0
         self.interrupted = False
         self.record.seconds_left = lambda: budget.remaining_seconds
@@ -158,17 +157,17 @@ class Session:
             self.others.restore()
             with lent_pool(self.settings.n_players) as pool:
                 shared = pool.share(f"data-{uuid.uuid4().hex}", self.data.shareable())
-                self.players = self._players(Work(pool, shared, self.settings.memory))
+                players = self._players(Work(pool, shared, self.settings.memory))
                 begin = self.budget.spent_seconds
                 try:
-                    self.players.play(self.settings.n_players)
+                    players.play(self.settings.n_players)
                 except KeyboardInterrupt:
-                    self.players.crew.end()
+                    players.crew.end()
                     pool.close()
-                    self.players.crew.wait_until_idle(CLOSING_PATIENCE_SECONDS)
+                    players.crew.wait_until_idle(CLOSING_PATIENCE_SECONDS)
                     self._interrupted()
                 except STORAGE_TROUBLE as error:  # what has finished is in memory
-                    warn_of_storage(error)
+                    _warn_of_storage(error)
                 finally:
                     self.played_seconds = self.budget.spent_seconds - begin
                     self._leave()
@@ -192,24 +191,26 @@ class Session:
             if trouble is not None:
                 if self.settings.raise_errors or not self.record.results:
                     raise trouble
-                warn_of_trouble(trouble)
+                _warn(
+                    f"players of joblib's backend ended with {type(trouble).__name__}: {trouble}. "
+                    "The search is fitted with what they had written down.",
+                    RuntimeWarning,
+                )
 
     def _interrupted(self) -> None:
         self.interrupted = True
         if self.record.results:
-            warn_of_interruption()
+            _warn(
+                "the search was interrupted: it is fitted with the best found until then.",
+                SearchInterruptedWarning,
+            )
 
     def _leave(self) -> None:
         """Close the record; if the storage cannot be reached, the result is in memory."""
         try:
             self.others.leave(self.account)
         except STORAGE_TROUBLE as error:
-            warn_of_storage(error)
-
-    def end(self) -> None:
-        """Ask the players to begin nothing more."""
-        if self.players is not None:
-            self.players.crew.end()
+            _warn_of_storage(error)
 
     def use(self, refit_seconds: float) -> BudgetUse:
         """Where the seconds went, of all who played."""
@@ -284,33 +285,17 @@ class Session:
             )
 
 
-def warn_of_storage(error: Exception) -> None:
-    """When the study could not be written to any more."""
-    warnings.warn(
+def _warn_of_storage(error: Exception) -> None:
+    _warn(
         f"the study's storage could not be reached ({error}): the search is fitted with what has "
         "finished, but not all of that is in the study.",
         StorageLostWarning,
-        stacklevel=5,
     )
 
 
-def warn_of_trouble(error: Exception) -> None:
-    """When players elsewhere did not come to their end."""
-    warnings.warn(
-        f"players of joblib's backend ended with {type(error).__name__}: {error}. The search is "
-        "fitted with what they had written down.",
-        RuntimeWarning,
-        stacklevel=5,
-    )
-
-
-def warn_of_interruption() -> None:
-    """After Ctrl-C."""
-    warnings.warn(
-        "the search was interrupted: it is fitted with the best found until then.",
-        SearchInterruptedWarning,
-        stacklevel=5,
-    )
+def _warn(message: str, kind: type[Warning]) -> None:
+    """At the end of a search that did not go as planned."""
+    warnings.warn(message, kind, stacklevel=6)
 
 
 class Refit:

@@ -207,7 +207,7 @@ def parallel(reading: StudyReading) -> Parallel:
             counts[name] = counts.get(name, 0) + 1
     names = sorted(counts, key=lambda name: -counts[name])[:DIMENSIONS_SHOWN]
     dimensions = [_dimension(name, [one.params.get(name) for one in shown]) for name in names]
-    seconds = [math.log10(max(one.seconds / max(len(one.pulls), 1), 1e-4)) for one in shown]
+    seconds = [math.log10(max(one.seconds_per_pull, 1e-4)) for one in shown]
     means = [one.mean for one in shown]
     dimensions.append(Dimension("log10 seconds of a fit", seconds))
     dimensions.append(Dimension("mean score", means))
