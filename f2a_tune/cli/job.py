@@ -160,7 +160,7 @@ def _parameter(name: str, content: Any) -> Any:
 
 def stored_job(storage: Any, study_name: str) -> Job:
     """The job that a study was begun with."""
-    from f2a_tune.cli.storages import loaded_study
+    from f2a_tune.optuna_plugin.storages import loaded_study
 
     content = loaded_study(storage, study_name).user_attrs.get(JOB)
     names = {one.name for one in fields(Job)}

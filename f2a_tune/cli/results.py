@@ -83,10 +83,10 @@ def run_best(options: argparse.Namespace) -> None:
 
 
 def _reading(options: argparse.Namespace) -> Any:
-    from f2a_tune.cli.storages import loaded_study, opened_storage
+    from f2a_tune.optuna_plugin.storages import loaded_study, opened_storage
     from f2a_tune.reading import read_study
 
-    study = loaded_study(opened_storage(options.storage), options.study_name)
+    study = loaded_study(opened_storage(options.storage, "--storage "), options.study_name)
     if len(study.directions) != 1:
         raise ValueError(f"study {options.study_name!r} has several objectives: no one winner.")
     return read_study(study)

@@ -63,8 +63,8 @@ def add_command(commands: Any) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Tune and say what was found."""
-    from f2a_tune.cli.storages import opened_storage
     from f2a_tune.cli.values import whole_number
+    from f2a_tune.optuna_plugin.storages import opened_storage
 
     job = _job(options)
     n_jobs = whole_number("--jobs", options.jobs)
@@ -78,7 +78,7 @@ def run(options: argparse.Namespace) -> None:
     search = job.search(table).set_params(
         n_jobs=n_jobs,
         study_name=options.study_name or Path(options.data).stem,
-        storage=None if options.storage is None else opened_storage(options.storage),
+        storage=None if options.storage is None else opened_storage(options.storage, "--storage "),
         resume=options.resume,
         verbose=0 if options.quiet or options.json else 1,
     )

@@ -39,11 +39,11 @@ def add_command(commands: Any) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Join, play, and say where the seconds went."""
-    from f2a_tune.cli.storages import opened_storage
     from f2a_tune.cli.values import whole_number
+    from f2a_tune.optuna_plugin.storages import opened_storage
 
     n_jobs = whole_number("--jobs", options.jobs)
-    storage = opened_storage(options.storage)
+    storage = opened_storage(options.storage, "--storage ")
     search, X, y = _search(options, storage)
     search.set_params(storage=storage, study_name=options.study_name, n_jobs=n_jobs)
     previous = signal.signal(signal.SIGTERM, _leave)

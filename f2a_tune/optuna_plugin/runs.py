@@ -35,6 +35,8 @@ class RunNote:
     """Seconds since 1970 when this was written."""
     left: bool = False
     """Whether it has ended, and said so."""
+    called_off: bool = False
+    """Whether it ended the search for all who play."""
     process: str = ""
     """Machine, number and start of its process: on that machine it can be looked for."""
 
@@ -52,6 +54,7 @@ class RunNote:
             "offset": self.offset_seconds,
             "at": self.written_at,
             "left": self.left,
+            "called_off": self.called_off,
             "process": self.process,
         }
         study.set_user_attr(f"{RUN}{self.name}", content)
@@ -67,6 +70,7 @@ class RunNote:
             offset_seconds=number_or(content.get("offset"), 0.0),
             written_at=number_or(content.get("at"), 0.0),
             left=bool(content.get("left")),
+            called_off=bool(content.get("called_off")),
             process=str(content.get("process") or ""),
         )
 

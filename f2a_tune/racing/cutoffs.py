@@ -27,6 +27,7 @@ WINDOW = 1000  # first pulls that count: draws improve, and what the first ones 
 START_SHARE = 1 / 100  # of the budget: the first cutoff while nothing has finished
 FEWEST_FINISHED = 5  # before that the cutoff is a multiple of the median
 EARLY_MULTIPLE = 10.0
+EARLY_SHARE = 1 / 20  # of the budget
 FLOOR_MULTIPLE = 10.0
 HEAVY_TAIL = 3.0  # mean over median above which the floor gives way
 REWARD_POWER = 6  # reward of a first pull: its rank quantile to this power
@@ -209,7 +210,8 @@ def _learned(pulls: FirstPulls, budget_seconds: float, timeouts: Sequence[float]
         return max(start, 2.0 * longest)
     typical = pulls.median
     if n_finished < FEWEST_FINISHED:
-        return EARLY_MULTIPLE * typical
+        # With a budget of few fits, ten times the first would be most of it.
+        return min(EARLY_MULTIPLE * typical, max(2.0 * typical, EARLY_SHARE * budget_seconds))
     if timeouts is not None:
         return pulls.best_level(np.asarray(timeouts, dtype=np.float64))
     floor = FLOOR_MULTIPLE * typical

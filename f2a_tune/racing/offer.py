@@ -23,3 +23,5 @@ class Offer:
     """Chance that it finishes by the cutoff of a fresh pull."""
     seconds: float | None = None
     """What its pull is expected to cost."""
+    least_share: float = 0.0
+    """Of the budget, what it is waited for at least: somebody believes in it."""

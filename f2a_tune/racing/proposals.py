@@ -27,6 +27,8 @@ from f2a_tune.racing.offer import Offer
 from f2a_tune.racing.space import Space
 
 FEWEST_SCORED = 5  # before that every draw is random
+FEWEST_GIVEN_UP = 2  # before that nothing is known of what is slow
+OPENING_CANDIDATES = 10  # random rows of which the one that most likely finishes is drawn
 RANDOM_SHARE = 0.25  # of the draws stay random: the model may be wrong
 MOST_MODELLED = 120  # points that the processes are conditioned on
 CANDIDATES = 300
@@ -36,6 +38,7 @@ LEADERS = 20  # among whose expected values the best is the one to improve on
 REMAINING_NOISE = 0.02  # of a mean over all folds, in units of one fold's noise
 RANDOM_TRIES = 200  # random rows looked at for one that is new
 MODEL_STREAM, RANDOM_STREAM = 0, 1  # of random numbers
+GIVEN_SHARE = 0.1  # of the budget: what rows that the user gave are waited for, together
 LEAST_SECONDS = 0.005  # differences below a pull's own overhead are none
 
 
@@ -83,7 +86,7 @@ class StartProposals:
             drawn = {unit.tobytes() for unit in units}
             for row in self.rows:
                 if row.tobytes() not in drawn:
-                    return Offer(row)
+                    return Offer(row, least_share=GIVEN_SHARE / len(self.rows))
         return self.later.offer(ledger, units, cutoff_seconds)
 
 
@@ -112,8 +115,11 @@ class ModelProposals:
         """The best candidate with the model's forecast, or a random row."""
         rng = _rng(self.seed, len(units), MODEL_STREAM)
         estimates = ledger.estimates()
-        if len(estimates.scored) < FEWEST_SCORED or rng.random() < RANDOM_SHARE:
+        if rng.random() < RANDOM_SHARE:
             return self.random.offer(ledger, units, cutoff_seconds)
+        if len(estimates.scored) < FEWEST_SCORED:
+            opening = self._opening(ledger, units, rng)
+            return opening or self.random.offer(ledger, units, cutoff_seconds)
         self._drawn.follow(units)
         candidates = self._candidates(units, estimates, rng)
         if not len(candidates):
@@ -128,6 +134,28 @@ class ModelProposals:
             finish=float(np.exp(time.log_finish[best])),
             seconds=max(float(np.exp(time.log_cost[best])) - LEAST_SECONDS, 0.0),
         )
+
+    def _opening(
+        self, ledger: Ledger, units: Sequence[Floats], rng: np.random.Generator
+    ) -> Offer | None:
+        """A random row far from all that was given up, near what has finished; None: any will do.
+
+        With less than this many scores there is nothing to model, but a search that gives up and
+        gives up should not go on drawing what is slow.
+        """
+        slow = np.flatnonzero(np.isnan(ledger.first_seconds) & (ledger.waited > 0))
+        if len(slow) < FEWEST_GIVEN_UP:
+            return None
+        self._drawn.follow(units)
+        pool = self._drawn.without(self.space.sample(rng, OPENING_CANDIDATES))
+        if not len(pool):
+            return None
+        features, known = self.space.features(pool), self._drawn.features
+        score = _nearest(features, known[slow])
+        finished = ledger.estimates().scored
+        if len(finished):
+            score = score / (_nearest(features, known[finished]) + 1e-9)
+        return Offer(pool[int(score.argmax())])
 
     def _candidates(
         self, units: Sequence[Floats], estimates: Estimates, rng: np.random.Generator
@@ -229,6 +257,12 @@ class _Time:
 def _rng(seed: int, count: int, stream: int) -> np.random.Generator:
     """A stream of its own for every draw, so that a rebuilt search goes on as it would have."""
     return np.random.default_rng([seed, count, stream])
+
+
+def _nearest(features: Floats, known: Floats) -> Floats:
+    """Of every row the distance to the nearest known one."""
+    apart = ((features[:, None, :] - known[None, :, :]) ** 2).sum(axis=2)
+    return np.asarray(np.sqrt(apart.min(axis=1)))
 
 
 def _keys(rows: Floats) -> list[bytes]:

@@ -24,7 +24,7 @@ from f2a_tune.checks import (
 )
 from f2a_tune.outcome import Kind, Outcome
 from f2a_tune.racing.contenders import Contenders
-from f2a_tune.racing.cutoffs import FirstPulls, fresh_cutoff
+from f2a_tune.racing.cutoffs import FirstPulls, at_least, fresh_cutoff
 from f2a_tune.racing.ledger import Ledger, is_score
 from f2a_tune.racing.offer import Offer
 from f2a_tune.racing.pool import PoolRule
@@ -244,13 +244,16 @@ class Race:
         if self._contenders is None:
             self._contenders = (Contenders.of(self.ledger, self.timeouts),)
         left, contenders = self.budget_seconds - real_number("now", now), self._contenders[0]
+        wait = learned.cutoff_seconds
+        if offer is not None and offer.least_share > 0:
+            wait = max(wait, at_least(offer.least_share * self.budget_seconds, self.timeouts))
         reserved, kept = None, 0.0
         if contenders is not None:
             reserved, kept = contenders.reserve(left, self.n_workers)
         return Situation(
             ledger=self.ledger,
             first_pulls=learned.first_pulls,
-            learned_cutoff=learned.cutoff_seconds,
+            learned_cutoff=wait,
             seconds_left=left,
             reservoir_open=self.reservoir_open,
             timeouts=self.timeouts,

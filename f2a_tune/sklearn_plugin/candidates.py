@@ -10,6 +10,7 @@ from __future__ import annotations
 import difflib
 import hashlib
 import math
+import numbers
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -69,16 +70,10 @@ class CandidateSpace:
     @property
     def size(self) -> float:
         """How many configurations there are."""
-        if not self._several:
-            return math.prod(one.parameter.size for one in self._dimensions.values())
-        which = self.space.parameters[0]
-        sizes = []
-        for place in which.choices:
-            mine = [
-                o for o in self._dimensions.values() if (WHICH, (place,)) in o.parameter.active_if
-            ]
-            sizes.append(math.prod(one.parameter.size for one in mine))
-        return sum(sizes)
+        return sum(
+            math.prod(one.parameter.size for one in self._of_dict(place))
+            for place in range(self._n_dicts)
+        )
 
     def params(self, unit: Floats) -> dict[str, Any]:
         """What ``set_params`` gets."""
@@ -120,20 +115,34 @@ class CandidateSpace:
     def encoded(self, params: Mapping[str, Any]) -> Floats:
         """The row of a configuration that the user has written down."""
         for place in range(self._n_dicts):
-            mine = [
-                one
-                for one in self._dimensions.values()
-                if not self._several or (WHICH, (place,)) in one.parameter.active_if
-            ]
+            mine = self._of_dict(place)
             if {one.name for one in mine} == set(params) and _may_be(mine, params):
-                values: dict[str, Any] = {WHICH: place} if self._several else {}
-                for one in mine:
-                    values[one.parameter.name] = _number_of(one, params[one.name])
-                return self.space.encode(values)
+                return self._row(place, mine, params)
         raise ValueError(
             f"start has {dict(params)!r}, which is not in the space: give every parameter of one "
             "of its dicts a value that is there."
         )
+
+    def own(self, estimator: Any) -> Floats | None:
+        """The row of an estimator as it is; None if its values are not in the space."""
+        params = estimator.get_params(deep=True)
+        for place in range(self._n_dicts):
+            mine = self._of_dict(place)
+            if {one.name for one in mine} <= set(params) and _may_be(mine, params):
+                return self._row(place, mine, params)
+        return None
+
+    def _of_dict(self, place: int) -> list[Dimension]:
+        if not self._several:
+            return list(self._dimensions.values())
+        condition = (WHICH, (place,))
+        return [one for one in self._dimensions.values() if condition in one.parameter.active_if]
+
+    def _row(self, place: int, mine: Sequence[Dimension], params: Mapping[str, Any]) -> Floats:
+        values: dict[str, Any] = {WHICH: place} if self._several else {}
+        for one in mine:
+            values[one.parameter.name] = _number_of(one, params[one.name])
+        return self.space.encode(values)
 
     @property
     def fingerprint(self) -> str:
@@ -161,6 +170,10 @@ def _may_be(dimensions: Sequence[Dimension], params: Mapping[str, Any]) -> bool:
 
 def _number_of(one: Dimension, value: Any) -> Any:
     """What the race calls a value of the user's; None if it is not there."""
+    if isinstance(one.value, _Seeded):
+        return None  # nobody can tell which seed gives it
+    if isinstance(one.value, _Quantile):
+        return one.value.quantile_of(value)
     if not isinstance(one.distribution, CategoricalDistribution):
         return value if _compat.contains(one.distribution, value) else None
     for place in range(len(one.distribution.choices)):
@@ -223,6 +236,15 @@ class _Quantile:
         value = self.spec.ppf(inner)
         discrete = hasattr(getattr(self.spec, "dist", None), "pmf")
         return int(value) if discrete else float(value)
+
+    def quantile_of(self, value: Any) -> float | None:
+        """Where a value is; None if it is none of this distribution's, or far out in its tail."""
+        if isinstance(value, bool) or not isinstance(value, numbers.Real):
+            return None
+        quantile = float(self.spec.cdf(value))
+        found = self(quantile)
+        close = math.isclose(found, float(value), rel_tol=1e-6, abs_tol=1e-12)
+        return quantile if close else None
 
 
 @dataclass(frozen=True)

@@ -69,6 +69,9 @@ class Company:
         """Runs without players of their own."""
         self._left: set[str] = set()
         """Runs that are over, by what they said or what this machine knows."""
+        self.session = session or ""
+        self.is_called_off = False
+        """Whether somebody of this session has ended it for all."""
         notes = run_notes(study)
         self._look(notes)
         alive = [note for note in notes if self.is_alive(note.name)]
@@ -115,6 +118,12 @@ class Company:
         except Exception as error:  # no reason to lose a result that is in memory
             _logger.warning("could not write to the study's storage: %s", error)
 
+    def call_off(self) -> None:
+        """End the search for all who play it; they read it in the notes."""
+        self.is_called_off = True
+        if self.shared:
+            self._write()
+
     def look_around(self) -> None:
         """Read the notes of all."""
         self._look(run_notes(self._study))
@@ -146,18 +155,23 @@ class Company:
             clock.sleep_seconds(PARTING_SECONDS / 5)
 
     def _seconds_of_others(self) -> float:
-        session = self.session or self.name
+        """Only what they played while this run was there, as only that is in its account."""
         return sum(
-            note.player_seconds
+            _seconds_since(note, self._offset) * note.n_players
             for note in run_notes(self._study)
-            if note.name != self.name and session in (note.session, note.name)
+            if note.name != self.name and self._is_of_session(note)
         )
+
+    def _is_of_session(self, note: RunNote) -> bool:
+        return (self.session or self.name) in (note.session, note.name)
 
     def _look(self, notes: list[RunNote]) -> None:
         now, today = clock.monotonic_seconds(), moment(clock.wall_clock())
         for note in notes:
             if note.left or _is_dead_here(note):
                 self._left.add(note.name)
+            if note.called_off and self._is_of_session(note):
+                self.is_called_off = True
             if note.n_players == 0:
                 self._watching.add(note.name)
             known = self._seen.get(note.name)
@@ -184,6 +198,7 @@ class Company:
             offset_seconds=self._offset,
             written_at=moment(clock.wall_clock()),
             left=left,
+            called_off=self.is_called_off,
             process=f"{machine_tag()}:{os.getpid()}:{start_stamp(os.getpid())}",
         ).write(self._study)
         now = clock.monotonic_seconds()
@@ -198,6 +213,11 @@ def _session_age(note: RunNote) -> float:
     if not note.left:
         since = min(max(moment(clock.wall_clock()) - note.written_at, 0.0), 2 * BEAT_SECONDS)
     return note.offset_seconds + note.seconds + since
+
+
+def _seconds_since(note: RunNote, offset_seconds: float) -> float:
+    """What a run has played after its session was so old."""
+    return min(note.seconds, max(note.offset_seconds + note.seconds - offset_seconds, 0.0))
 
 
 def _is_dead_here(note: RunNote) -> bool:

@@ -20,6 +20,7 @@ from optuna.storages.journal import JournalFileBackend
 
 from f2a_tune import _compat
 from f2a_tune.clock import Budget
+from f2a_tune.optuna_plugin.storages import opened_storage
 from f2a_tune.sklearn_plugin.candidates import CandidateSpace
 from f2a_tune.sklearn_plugin.fold import FoldData
 from f2a_tune.sklearn_plugin.session import Session, Settings
@@ -53,9 +54,10 @@ def play_elsewhere(session: Session, storage: Any) -> None:
         session.data,
         session.company.name,
     )
-    Parallel(n_jobs=settings.n_players)(
-        delayed(accept)(invitation) for _ in range(settings.n_players)
-    )
+    # One of them tries what is to be tried first.
+    later = replace(invitation, settings=replace(one_each, start=()))
+    invitations = [invitation, *[later] * (settings.n_players - 1)]
+    Parallel(n_jobs=settings.n_players)(delayed(accept)(one) for one in invitations)
 
 
 def accept(invitation: Invitation) -> None:
@@ -63,7 +65,7 @@ def accept(invitation: Invitation) -> None:
     with quiet_optuna():
         study = optuna.load_study(
             study_name=invitation.study_name,
-            storage=invitation.storage,
+            storage=opened_storage(invitation.storage),
             sampler=optuna.samplers.RandomSampler(seed=0),
         )
     Session(

@@ -54,6 +54,15 @@ class Others:
         self._next_look = end + max(LOOK_SECONDS, (end - begin) / LOOK_SHARE)
         return bool(news)
 
+    @property
+    def have_called_off(self) -> bool:
+        """Whether somebody has ended the search for all."""
+        return self._company.is_called_off
+
+    def call_off(self) -> None:
+        """End it for all."""
+        self._record.patiently(self._company.call_off)
+
     def leave(self, account: Account) -> None:
         """The end: take in the last news, close what is ours and what the dead have left open."""
         if self._company.shared:

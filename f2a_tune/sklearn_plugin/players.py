@@ -124,6 +124,9 @@ class Players:
             return None
         if self._others.follow(self._account):
             self._refit_seconds = self._refit.expected_seconds()
+        if self._others.have_called_off:
+            self.crew.end()
+            return None
         now, offer = self._now(), None
         if self.race.reservoir_open:
             offer = self._offer(now)
@@ -180,3 +183,4 @@ class Players:
             for watcher in self._watchers:
                 if watcher(Event(pull, outcome, params)):
                     self.crew.end()
+                    self._others.call_off()

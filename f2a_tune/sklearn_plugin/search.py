@@ -28,6 +28,7 @@ from f2a_tune.bandit import Policy
 from f2a_tune.checks import known_name, positive_integer, positive_number
 from f2a_tune.clock import Budget
 from f2a_tune.cutoff.pool import checked_memory
+from f2a_tune.racing.space import Floats
 from f2a_tune.sklearn_plugin.account import USE, BudgetUse
 from f2a_tune.sklearn_plugin.candidates import CandidateSpace
 from f2a_tune.sklearn_plugin.elsewhere import (
@@ -87,7 +88,8 @@ class F2ASearchCV(_compat.base_search_cv()):  # type: ignore[misc]
     callbacks
         Functions that are called with each `Event`; one that returns True ends the search.
     start
-        Configurations to try first: dicts with all parameters of a dict of the space.
+        Configurations to try first: dicts with all parameters of a dict of the space. By default
+        the estimator's own values, if they are in the space; ``[]`` for none.
 
     Attributes
     ----------
@@ -197,7 +199,7 @@ class F2ASearchCV(_compat.base_search_cv()):  # type: ignore[misc]
         if self.storage is None or self.study_name is None:
             raise ValueError("join needs a storage and a study_name: where is the search?")
         check_there(self.storage, self.study_name)
-        search = clone(self).set_params(resume=True)
+        search = clone(self).set_params(resume=True, start=[])  # who began has tried it
         return search._play(search._task(X, y, params), None).use(0.0)  # type: ignore[no-any-return]
 
     def _task(self, X: Any, y: Any, params: dict[str, Any]) -> _Task:
@@ -293,10 +295,17 @@ class F2ASearchCV(_compat.base_search_cv()):  # type: ignore[misc]
             most_configurations=min(most, space.size),
             memory=checked_memory(self.memory),
             callbacks=tuple(self.callbacks or ()),
-            start=tuple(space.encoded(params) for params in self.start or ()),
+            start=self._start(space),
         )
         settings.race()  # says what is wrong with policy and timeouts, before any work
         return settings
+
+    def _start(self, space: CandidateSpace) -> tuple[Floats, ...]:
+        """Rows to try first: what the user says, else the estimator as it is."""
+        if self.start is not None:
+            return tuple(space.encoded(params) for params in self.start)
+        own = space.own(self.estimator)
+        return () if own is None else (own,)
 
     @contextmanager
     def _place_to_play(self, n_players: int) -> Iterator[_Place]:

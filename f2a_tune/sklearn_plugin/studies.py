@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 import joblib
 import optuna
 from optuna.exceptions import DuplicatedStudyError
-from optuna.storages import BaseStorage
 
+from f2a_tune import __version__
 from f2a_tune.optuna_plugin.journal import mend_journal
+from f2a_tune.optuna_plugin.storages import opened_storage
 from f2a_tune.sklearn_plugin.candidates import CandidateSpace
 from f2a_tune.sklearn_plugin.fold import FoldData
 
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
     from optuna.samplers import BaseSampler
 
 FINGERPRINT = "f2a:fingerprint"
+VERSION = "f2a:version"
+# Raised when what a search writes can no longer be read by what was written before it.
+FORMAT = 1
 
 
 @contextmanager
@@ -35,19 +39,33 @@ def quiet_optuna() -> Iterator[None]:
 
 def check_there(storage: Any, study_name: str) -> None:
     """Whether there is a search of that name, begun by this library."""
-    if isinstance(storage, BaseStorage):
-        mend_journal(storage)
+    opened = opened_storage(storage)
+    mend_journal(opened)
     with quiet_optuna():
         try:
-            study = optuna.load_study(study_name=study_name, storage=storage)
+            study = optuna.load_study(study_name=study_name, storage=opened)
         except KeyError:
             raise ValueError(
                 f"study_name={study_name!r} is not in the storage: begin the search first, or "
                 "check the name."
             ) from None
-    if FINGERPRINT not in study.user_attrs:
+    _check_made_here(study)
+
+
+def _check_made_here(study: optuna.Study) -> None:
+    """Whether a study is a search that this version can read."""
+    found = study.user_attrs.get(FINGERPRINT)
+    if not isinstance(found, Mapping):
         raise ValueError(
-            f"study_name={study_name!r} is no search of f2a_tune: it was made by something else."
+            f"study_name={study.study_name!r} is no search of f2a_tune: it was made by something "
+            "else. Give another name."
+        )
+    if found.get("format") != FORMAT:
+        version = study.user_attrs.get(VERSION, "of an unknown version")
+        raise ValueError(
+            f"study_name={study.study_name!r} was written by f2a_tune {version}, which writes "
+            f"searches differently (format {found.get('format')}, here {FORMAT}): go on with that "
+            "version, or give another name."
         )
 
 
@@ -72,17 +90,18 @@ def open_study(
 ) -> optuna.Study:
     """Make the study, or go on with it if ``resume``; another search under its name is refused."""
     wanted = {
+        "format": FORMAT,
         "data": str(joblib.hash((data.X, data.y))),
         "splits": str(joblib.hash(list(data.splits))),
         "space": space.fingerprint,
         "scoring": _scoring_text(data.scorer),
     }
-    if isinstance(storage, BaseStorage):
-        mend_journal(storage)
+    opened = opened_storage(storage)
+    mend_journal(opened)
     with quiet_optuna():
         try:
             study = optuna.create_study(
-                storage=storage,
+                storage=opened,
                 study_name=study_name,
                 direction="maximize",
                 sampler=sampler,
@@ -93,12 +112,14 @@ def open_study(
                 f"study_name={study_name!r} is in the storage already: give resume=True (or "
                 "--resume) to go on with it, or another name."
             ) from None
-    found = study.user_attrs.get(FINGERPRINT)
-    if found is None and not study.trials:
+    if FINGERPRINT not in study.user_attrs and not study.trials:
+        study.set_user_attr(VERSION, __version__)
         study.set_user_attr(FINGERPRINT, wanted)
-    elif found != wanted:
-        known = found if isinstance(found, dict) else {}
-        differing = [part for part in wanted if known.get(part) != wanted[part]]
+        return study
+    _check_made_here(study)
+    known = study.user_attrs[FINGERPRINT]
+    differing = [part for part in wanted if known.get(part) != wanted[part]]
+    if differing:
         raise ValueError(
             f"study_name={study_name!r} is a search with other {' and '.join(differing)}: "
             "resume it with what it was begun with, or give another name."

@@ -70,7 +70,7 @@ def test_tune_ends_with_a_table_a_score_a_report_and_a_model(tmp_path, capsys, m
 
 def test_a_worker_knows_what_a_stored_job_tunes(tmp_path, mixed_csv):
     from f2a_tune.cli.job import JOB, Job, stored_job
-    from f2a_tune.cli.storages import opened_storage
+    from f2a_tune.optuna_plugin.storages import opened_storage
 
     storage = ["--storage", f"sqlite:///{tmp_path}/s.db", "--study-name", "mine"]
     command = [sys.executable, "-m", "f2a_tune"]

@@ -27,7 +27,12 @@ def test_before_anything_has_finished_the_cutoff_doubles():
 
 
 def test_with_few_finished_it_is_a_multiple_of_the_median():
-    assert fresh_cutoff(pulls([2.0, 2.0]), BUDGET, None) == 20.0
+    assert fresh_cutoff(pulls([0.2, 0.2]), BUDGET, None) == 2.0
+
+
+def test_with_few_finished_and_a_small_budget_it_is_not_most_of_it():
+    assert fresh_cutoff(pulls([2.0, 2.0]), BUDGET, None) == BUDGET / 20
+    assert fresh_cutoff(pulls([20.0, 20.0]), BUDGET, None) == 40.0
 
 
 def test_light_tails_wait_for_ten_medians():

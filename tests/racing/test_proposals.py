@@ -4,7 +4,15 @@ import numpy as np
 import pytest
 
 from f2a_tune.outcome import Outcome
-from f2a_tune.racing import ModelProposals, Parameter, Pull, Race, RandomProposals, Space
+from f2a_tune.racing import (
+    ModelProposals,
+    Parameter,
+    Pull,
+    Race,
+    RandomProposals,
+    Space,
+    StartProposals,
+)
 
 SPACE = Space(
     (
@@ -151,3 +159,36 @@ def test_random_draws_cover_the_space():
     assert len(rows) > 40
     assert rows[:, :2].min() < 0.1
     assert rows[:, :2].max(axis=0).min() > 0.9
+
+
+def test_before_there_is_a_model_what_is_slow_is_kept_away_from():
+    proposals, random = ModelProposals(SPACE, 0), RandomProposals(SPACE, 0)
+    away = {}
+    for kind in (proposals, random):
+        distances = []
+        for seed in range(30):
+            kind.seed = seed
+            race, units = Race(3, 1000.0), []
+            for place in range(3):
+                pull = race.ask(0.0)
+                units.append(np.array([0.1, 0.1 * place, 0.0]))
+                race.tell(pull, Outcome.gave_up(pull.cutoff_seconds))
+            drawn = kind.offer(race.ledger, units, 1.0).unit
+            distances.append(min(np.linalg.norm(drawn[:2] - unit[:2]) for unit in units))
+        away[kind] = np.mean(distances)
+    assert away[proposals] > 1.15 * away[random]
+
+
+def test_given_rows_come_first_and_are_waited_for():
+    rows = [np.array([0.5, 0.5, 0.0]), np.array([0.2, 0.5, 0.0])]
+    proposals = StartProposals(rows, RandomProposals(SPACE, 0))
+    race, units = Race(3, 100.0), []
+    for row in rows:
+        offer = proposals.offer(race.ledger, units, 1.0)
+        assert offer.unit is row
+        pull = race.ask(0.0, offer)
+        assert pull.cutoff_seconds == pytest.approx(5.0)  # a tenth of the budget for both
+        units.append(row)
+        race.tell(pull, Outcome.finished(0.5, seconds=0.01))
+    later = proposals.offer(race.ledger, units, 1.0)
+    assert race.ask(0.0, later).cutoff_seconds < 1.0

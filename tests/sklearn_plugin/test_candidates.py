@@ -137,3 +137,24 @@ def test_written_down_configurations_become_rows():
     for wrong in ({"logisticregression__C": 100.0}, {"C": 1.0}, {}):
         with pytest.raises(ValueError, match="which is not in the space"):
             space.encoded(wrong)
+
+
+def test_the_estimators_own_values_are_a_row_if_they_are_in_the_space():
+    given = [
+        {"kernel": ["linear"], "C": scipy.stats.expon(scale=2)},
+        {"kernel": ["rbf"], "C": scipy.stats.expon(scale=2), "gamma": FloatDistribution(0.01, 1)},
+    ]
+    space = CandidateSpace(given, SVC())
+    own = space.params(space.own(SVC(C=3.0, gamma=0.5)))
+    assert own == {"kernel": "rbf", "C": pytest.approx(3.0), "gamma": 0.5}
+    assert space.params(space.own(SVC(kernel="linear", C=1)))["C"] == pytest.approx(1.0)
+    for outside in (SVC(), SVC(gamma=2.0), SVC(C=1e9, gamma=0.5), SVC(C=True, gamma=0.5)):
+        assert space.own(outside) is None
+
+
+def test_a_start_is_in_the_units_of_its_distribution():
+    space = CandidateSpace({"C": scipy.stats.norm(5, 1), "degree": scipy.stats.poisson(3)}, SVC())
+    row = space.encoded({"C": 6.5, "degree": 4})
+    assert space.params(row) == {"C": pytest.approx(6.5), "degree": 4}
+    with pytest.raises(ValueError, match="not in the space"):
+        space.encoded({"C": 6.5, "degree": 4.5})

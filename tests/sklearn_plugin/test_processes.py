@@ -11,10 +11,13 @@ import time
 import joblib
 import optuna
 import pytest
+import sqlalchemy
 from optuna.trial import TrialState
 
+import f2a_tune
 from f2a_tune.outcome import Kind
 from f2a_tune.sklearn_plugin.record import FOLD, OWNER, UNIT, PullRecord
+from f2a_tune.sklearn_plugin.studies import FINGERPRINT, FORMAT, VERSION
 from tests.postgres import PostgresServer, program_folder
 from tests.sklearn_plugin.joint import N_FOLDS, X, Y, opened, search
 
@@ -241,6 +244,59 @@ def test_what_cannot_be_shared_is_refused(tmp_path):
     optuna.create_study(storage=f"sqlite:///{tmp_path}/none.db", study_name="s")
     with pytest.raises(ValueError, match="made by something else"):
         search(f"sqlite:///{tmp_path}/none.db").join(X, Y)
+
+
+def test_what_another_version_wrote_differently_is_refused(tmp_path):
+    url = f"sqlite:///{tmp_path}/search.db"
+    search(url, max_configurations=1, time_budget=100).fit(X, Y)
+    study = study_of(url)
+    assert study.user_attrs[VERSION] == f2a_tune.__version__
+    search(url, resume=True, max_configurations=1, time_budget=100).fit(X, Y)
+    study.set_user_attr(VERSION, "9.9")
+    study.set_user_attr(FINGERPRINT, study.user_attrs[FINGERPRINT] | {"format": FORMAT + 1})
+    for play in (search(url, resume=True).fit, search(url).join):
+        with pytest.raises(ValueError, match=r"written by f2a_tune 9\.9, which writes"):
+            play(X, Y)
+
+
+def end(event):
+    return event.pull.configuration >= 4
+
+
+def test_a_callback_ends_the_search_of_all_players():
+    with joblib.parallel_config(backend="loky"):
+        begin = time.monotonic()
+        found = search(None, n_jobs=2, time_budget=300, study_name=None, callbacks=[end]).fit(X, Y)
+    assert time.monotonic() - begin < 100
+    assert TrialState.RUNNING not in {trial.state for trial in found.study_.trials}
+
+
+@pytest.mark.parametrize(
+    ("storage", "error", "words"),
+    [
+        ("sqlite:////nonexistent/x.db", ValueError, "unable to open database file"),
+        ("/nonexistent/x.journal", ValueError, "cannot be opened: No such file or directory"),
+        ("x.db", ValueError, "is no URL: write sqlite"),
+        ("oracle://me:secret@host/x", ImportError, r"oracle://me:\*\*\*@host/x' needs a driver"),
+        ("foo://bar", ValueError, "is no URL of a database"),
+        (3, TypeError, "storage=3 must be the URL"),
+    ],
+)
+def test_a_storage_that_cannot_be_opened(storage, error, words):
+    with pytest.raises(error, match=words) as caught:
+        search(None).set_params(storage=storage).fit(X, Y)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_database_without_permission(postgres):
+    url = postgres.new_database()
+    owner = sqlalchemy.create_engine(url)
+    with owner.begin() as connection:
+        connection.execute(sqlalchemy.text("CREATE ROLE guest LOGIN"))
+    guest = sqlalchemy.make_url(url).set(username="guest").render_as_string(hide_password=False)
+    with pytest.raises(ValueError, match="permission denied") as caught:
+        search(None).set_params(storage=guest).fit(X, Y)
+    assert "\n" not in str(caught.value)
 
 
 def test_a_database_that_is_gone_for_seconds(tmp_path):

@@ -1,0 +1,60 @@
+"""Storages and their studies: a URL and a name in, an open one or one clear line out."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import optuna
+from optuna.storages import BaseStorage
+from optuna.storages.journal import JournalFileBackend
+
+JOURNAL = "journal://"
+
+
+def opened_storage(storage: Any, argument: str = "storage=") -> Any:
+    """An Optuna storage, of itself or its URL; ``argument`` is what the user calls it.
+
+    ``journal://PATH``, or a path that ends in .journal, is a journal file.
+    """
+    if isinstance(storage, BaseStorage):
+        return storage
+    what = argument + re.sub(r"(://[^:/@]*):[^@]*@", r"\1:***@", repr(storage))
+    if not isinstance(storage, str):
+        raise TypeError(f"{what} must be the URL of a storage or an Optuna storage.")
+    if storage.startswith(JOURNAL) or storage.endswith(".journal"):
+        try:
+            return optuna.storages.JournalStorage(
+                JournalFileBackend(storage.removeprefix(JOURNAL))
+            )
+        except OSError as error:
+            raise ValueError(f"{what} cannot be opened: {error.strerror or error}.") from error
+    if "://" not in storage:
+        raise ValueError(
+            f"{what} is no URL: write sqlite:///FILE, FILE.journal, or "
+            "postgresql+psycopg://USER@HOST/DATABASE."
+        )
+    return _database(storage, what)
+
+
+def _database(url: str, what: str) -> Any:
+    from sqlalchemy.exc import ArgumentError, SQLAlchemyError
+
+    try:
+        return optuna.storages.get_storage(url)
+    except ImportError as error:
+        extra = ' Install it with: pip install "f2a_tune[postgres]".' if "postgres" in url else ""
+        raise ImportError(f"{what} needs a driver that is missing.{extra}") from error
+    except ArgumentError as error:
+        raise ValueError(f"{what} is no URL of a database: {error}.") from error
+    except SQLAlchemyError as error:
+        reason = str(getattr(error, "orig", error)).strip().splitlines()
+        raise ValueError(f"{what} cannot be opened: {reason[0] if reason else error}.") from error
+
+
+def loaded_study(storage: Any, study_name: str) -> Any:
+    """The study of that name."""
+    try:
+        return optuna.load_study(study_name=study_name, storage=storage)
+    except KeyError:
+        raise ValueError(f"--study-name {study_name!r} is not in the storage.") from None
