@@ -6,6 +6,7 @@ release which moves one of them fails there, by name, and not in the middle of a
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, cast
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from optuna import Study
     from optuna.distributions import BaseDistribution
     from optuna.storages import BaseStorage
-    from optuna.trial import FrozenTrial, Trial
+    from optuna.trial import FrozenTrial, Trial, TrialState
 
 
 def storage_of(study: Study) -> BaseStorage:
@@ -145,6 +146,15 @@ def begin_trial(study: Study, template: FrozenTrial) -> Trial:
     from optuna.trial import Trial
 
     return Trial(study, study._storage.create_new_trial(study._study_id, template))
+
+
+def close_trial(study: Study, trial: Trial, state: TrialState, value: float | None) -> None:
+    """End a trial in one write, a third of what ``study.tell`` takes; nothing if it has ended."""
+    from optuna.exceptions import UpdateFinishedTrialError
+
+    with contextlib.suppress(UpdateFinishedTrialError):
+        values = None if value is None else [value]
+        study._storage.set_trial_state_values(trial._trial_id, state, values)
 
 
 def live_trial(study: Study, trial: FrozenTrial) -> Trial:

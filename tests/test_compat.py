@@ -142,6 +142,19 @@ def test_trials_that_nobody_drew_and_trials_to_go_on_with(study):
     assert study.trials[0].intermediate_values == {0: 1.0, 1: 1.0}
 
 
+def test_a_trial_is_closed_once_in_one_write(tmp_path):
+    study = optuna.create_study(storage=f"sqlite:///{tmp_path}/study.db")
+    pruned, complete = study.ask(), study.ask()
+    pruned.report(0.5, 0)
+    _compat.close_trial(study, pruned, optuna.trial.TrialState.PRUNED, 0.5)
+    _compat.close_trial(study, complete, optuna.trial.TrialState.COMPLETE, 0.7)
+    _compat.close_trial(study, complete, optuna.trial.TrialState.FAIL, None)  # too late
+    assert [trial.state.name for trial in study.trials] == ["PRUNED", "COMPLETE"]
+    assert [trial.value for trial in study.trials] == [0.5, 0.7]
+    assert all(trial.datetime_complete is not None for trial in study.trials)
+    assert study.best_value == 0.7
+
+
 def test_the_backend_that_somebody_chose():
     assert _compat.chosen_backend() is None
     with joblib.parallel_config(backend="threading"):

@@ -15,16 +15,19 @@ import struct
 import subprocess
 import sys
 import threading
+import uuid
 from collections.abc import Sequence
 from multiprocessing.connection import Connection
 from typing import Protocol
 
 from f2a_tune import clock
 from f2a_tune.cutoff import zygote
-from f2a_tune.cutoff.processes import has_ended, kill_group
+from f2a_tune.cutoff.processes import has_ended, kill_group, kill_marked
 
 START_METHOD = "F2A_TUNE_START_METHOD"
+MARK = "F2A_TUNE_POOL"  # in the environment of all that a pool has started
 START_SECONDS = 120.0
+START_TRIES = 3
 END_SECONDS = 5.0
 DYING_SECONDS = 1.0
 # How long a worker may stop reading or writing in the middle of a message.
@@ -80,13 +83,29 @@ class ForkLauncher:
 
     def __init__(self, preload: Sequence[str], folder: str, environment: dict[str, str]) -> None:
         self._settings = {"preload": list(preload), "folder": folder, "parent_pid": os.getpid()}
-        self._environment = environment
+        self._mark = uuid.uuid4().hex
+        self._environment = environment | {MARK: self._mark}
         self._lock = threading.Lock()
         self._closed = False
         self.generation = 0
         self._control, self._process = self._start()
 
     def _start(self) -> tuple[socket.socket, subprocess.Popen[bytes]]:
+        """A zygote that is ready; one that was killed while it started is started again."""
+        answer = b""
+        for _ in range(START_TRIES):
+            control, process = self._begin()
+            answer = _message(control, START_SECONDS)
+            if answer == zygote.READY:
+                return control, process
+            self._bury(control, process)
+            if answer:
+                break  # it has said what is wrong
+        reason = answer.decode(errors="replace") or "the process that starts them died"
+        raise WorkerStartError(f"worker processes cannot start: {reason}")
+
+    def _begin(self) -> tuple[socket.socket, subprocess.Popen[bytes]]:
+        """A zygote that may not be ready yet; it will find what it is asked for."""
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
             process = _interpreter(
@@ -95,18 +114,14 @@ class ForkLauncher:
                 self._environment,
                 theirs.fileno(),
             )
-        ours.settimeout(START_SECONDS)
-        try:
-            answer = ours.recv(1024)
-        except TimeoutError:
-            answer = b"no answer from the process that starts them"
-        if answer != zygote.READY:
-            ours.close()
-            process.kill()
-            process.wait()
-            reason = answer.decode(errors="replace") or "the process that starts them died"
-            raise WorkerStartError(f"worker processes cannot start: {reason}")
         return ours, process
+
+    def _bury(self, control: socket.socket, process: subprocess.Popen[bytes]) -> None:
+        """End a zygote, and what its workers have started, which nobody else can find any more."""
+        control.close()
+        process.kill()
+        process.wait()
+        kill_marked(MARK, self._mark)
 
     def launch(self) -> Connection:
         """Send the zygote one end of a new socket; the worker will sit at it."""
@@ -114,16 +129,16 @@ class ForkLauncher:
         with ours, theirs, self._lock:
             if self._closed:
                 raise WorkerStartError("worker processes cannot start: the pool is closed")
-            try:
-                socket.send_fds(self._control, [zygote.FORK], [theirs.fileno()])
-            except OSError:
-                self._control.close()
-                self._process.kill()
-                self._process.wait()
-                self.generation += 1
-                self._control, self._process = self._start()
-                socket.send_fds(self._control, [zygote.FORK], [theirs.fileno()])
-            return _connection(ours)
+            for _ in range(START_TRIES):
+                try:
+                    socket.send_fds(self._control, [zygote.FORK], [theirs.fileno()])
+                    return _connection(ours)
+                except OSError:
+                    self._bury(self._control, self._process)
+                    self.generation += 1
+                    # Whoever wants the worker waits for it, as long as there is time.
+                    self._control, self._process = self._begin()
+            raise WorkerStartError("worker processes cannot start: what starts them is killed")
 
     def kill(self, pid: int) -> None:
         """Kill the group now; no process can get its number before the zygote has reaped it."""
@@ -140,7 +155,10 @@ class ForkLauncher:
                 self._control.settimeout(END_SECONDS)
                 self._control.send(b"%s %d" % (zygote.STATUS, pid))
                 while True:  # an answer that nobody waited for may still be there
-                    whose, _, code = self._control.recv(64).partition(b" ")
+                    answer = self._control.recv(64)
+                    if answer == zygote.READY:
+                        continue
+                    whose, _, code = answer.partition(b" ")
                     if not whose or int(whose) == pid:
                         return int(code) if ended else None
             except (OSError, ValueError):
@@ -164,6 +182,8 @@ class ForkLauncher:
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
+        if self._process.returncode != 0:  # it could not end what it had started
+            kill_marked(MARK, self._mark)
 
 
 class SpawnLauncher:
@@ -207,6 +227,17 @@ class SpawnLauncher:
         """Kill all workers."""
         for pid in list(self._processes):
             self.kill(pid)
+
+
+def _message(control: socket.socket, seconds: float) -> bytes:
+    """What the zygote says next; nothing if it is gone."""
+    control.settimeout(seconds)
+    try:
+        return control.recv(1024)
+    except TimeoutError:
+        return b"no answer from the process that starts them"
+    except OSError:
+        return b""
 
 
 def _connection(ours: socket.socket) -> Connection:

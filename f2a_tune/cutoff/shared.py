@@ -8,6 +8,7 @@ the next pool on this machine finds the owner gone and removes it.
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import shutil
 import tempfile
@@ -20,6 +21,7 @@ import cloudpickle
 
 from f2a_tune.cutoff.processes import is_alive, machine_tag, start_stamp
 
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 PREFIX = "f2a_tune-"
 
 
@@ -73,8 +75,16 @@ class SharedFolder:
         os.close(os.open(path, os.O_CREAT | os.O_WRONLY | os.O_EXCL, 0o600))
         try:
             joblib.dump(value, path)
-        except BaseException:
+        except BaseException as error:
+            written = path.stat().st_size
             path.unlink(missing_ok=True)
+            if isinstance(error, OSError) and error.errno in NO_ROOM:
+                raise OSError(
+                    error.errno,
+                    f"{os.strerror(error.errno)}: the data to share with workers takes more than "
+                    f"the {written} bytes that could be written to {self.path.parent}. Make room, "
+                    "or set JOBLIB_TEMP_FOLDER to a folder that has it",
+                ) from error
             raise
         # The file of an earlier value stays until the end: a running call may still map it.
         self.paths[name] = str(path)

@@ -1,13 +1,30 @@
-"""scikit-learn: a search that ends on time, and cross-validation with hard cutoffs."""
+"""scikit-learn: a search that ends on time, and cross-validation with hard cutoffs.
+
+Names are imported when they are first used: the processes that fit need `fold` alone, and one that
+is killed makes room for a fresh one.
+"""
 
 from __future__ import annotations
 
-from f2a_tune.sklearn_plugin.search import (
-    F2ASearchCV,
-    PartialValidationWarning,
-    SearchInterruptedWarning,
-)
-from f2a_tune.sklearn_plugin.validation import FitTimeoutWarning, FoldScores, cross_val_score
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from f2a_tune.sklearn_plugin.search import (
+        F2ASearchCV,
+        PartialValidationWarning,
+        SearchInterruptedWarning,
+    )
+    from f2a_tune.sklearn_plugin.validation import FitTimeoutWarning, FoldScores, cross_val_score
+
+_HOMES = {
+    "F2ASearchCV": "search",
+    "FitTimeoutWarning": "validation",
+    "FoldScores": "validation",
+    "PartialValidationWarning": "search",
+    "SearchInterruptedWarning": "search",
+    "cross_val_score": "validation",
+}
 
 __all__ = [
     "F2ASearchCV",
@@ -17,3 +34,9 @@ __all__ = [
     "SearchInterruptedWarning",
     "cross_val_score",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        return getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

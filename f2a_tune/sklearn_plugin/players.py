@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
-from f2a_tune.clock import Budget, sleep_seconds
+from f2a_tune.clock import Budget, monotonic_seconds, sleep_seconds
 from f2a_tune.cutoff import CutoffPool, Shared
+from f2a_tune.cutoff.pool import checked_call
 from f2a_tune.optuna_plugin.crew import Crew
 from f2a_tune.outcome import Kind, Outcome
 from f2a_tune.racing import Offer, Proposals, Pull, Race
@@ -107,13 +108,13 @@ class Players:
                 return
 
     def _seconds_left(self) -> float:
-        return self.budget.remaining_seconds - self._refit_seconds - CLOSING_SECONDS
+        closing = CLOSING_SECONDS + self.record.closing_seconds
+        return self.budget.remaining_seconds - self._refit_seconds - closing
 
     def _longest_pull(self) -> float:
         """A fit after which there is no time to refit it is of no use."""
-        with_refit = self.budget.remaining_seconds - CLOSING_SECONDS
-        with_refit /= 1.0 + self._refit.seconds_per_second
-        return min(self._seconds_left(), with_refit)
+        to_share = self._seconds_left() + self._refit_seconds
+        return min(self._seconds_left(), to_share / (1.0 + self._refit.seconds_per_second))
 
     def _now(self) -> float:
         """Seconds of the race's budget: what is kept for the refit is spent already."""
@@ -154,16 +155,14 @@ class Players:
 
     def _run(self, pull: Pull) -> None:
         params = self.record.configurations[pull.configuration].params
-        cutoff = min(pull.cutoff_seconds, max(self._longest_pull(), SHORTEST_PULL_SECONDS))
+        longest = max(self._longest_pull(), SHORTEST_PULL_SECONDS)
+        cutoff = min(pull.cutoff_seconds, longest)
+        arguments = (self.work.data, params, pull.fold)
+        call = checked_call(evaluate_fold, arguments, {}, cutoff, self.work.memory)
+        # A worker may have to be started first; the search ends on time all the same.
+        call = replace(call, latest=monotonic_seconds() + longest)
         try:
-            outcome = self.work.pool.run(
-                evaluate_fold,
-                self.work.data,
-                params,
-                pull.fold,
-                cutoff=cutoff,
-                memory=self.work.memory,
-            )
+            outcome = self.work.pool.perform(call)
         except BaseException:
             with self._lock:
                 self.race.withdraw(pull)

@@ -10,6 +10,9 @@ from contextlib import contextmanager
 
 from f2a_tune.cutoff import CutoffPool
 
+# What a fit needs, and no more: every module here delays the first fit of a program.
+PRELOAD = ("sklearn", "f2a_tune.sklearn_plugin.fold")
+
 _idle: dict[int, list[CutoffPool]] = {}
 
 
@@ -19,7 +22,7 @@ def lent_pool(n_workers: int) -> Iterator[CutoffPool]:
     try:
         pool = _idle.setdefault(n_workers, []).pop()
     except IndexError:
-        pool = CutoffPool(n_workers)
+        pool = CutoffPool(n_workers, preload=PRELOAD)
     try:
         yield pool.start()
     except GeneratorExit:

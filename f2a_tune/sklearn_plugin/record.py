@@ -43,6 +43,9 @@ LONGEST_ERROR = 1000
 STORAGE_PATIENCE_SECONDS = 60.0
 STORAGE_RETRY_SECONDS = 0.5
 LAST_SECONDS = 0.1
+# Of the seconds of a write, how much the newest one counts; and how many writes a pull may need.
+PACE_SHARE = 0.2
+WRITES_OF_A_PULL = 4
 STORAGE_TROUBLE = (StorageInternalError, OSError)
 """What a storage raises while it cannot be reached."""
 
@@ -212,6 +215,10 @@ class SearchRecord:
         """Numbers of closed trials, which cannot change any more."""
         self.seconds_left: Callable[[], float] = lambda: math.inf
         """Of the budget: nobody waits much longer for a storage that does not answer."""
+        self._n_open = 0
+        """Trials that are open and ours."""
+        self._closing_pace, self._knows_pace = 0.0, False
+        """Seconds to close one; guessed from opening one until it is known."""
         self._open: dict[int, FrozenTrial] = {}
         """Open trials of others, by place."""
 
@@ -273,7 +280,12 @@ class SearchRecord:
             user_attrs=attributes,
             intermediate_values=self._reported(folds),
         )
-        return self.patiently(lambda: _compat.begin_trial(self.study, template))
+        begin = clock.monotonic_seconds()
+        trial = self.patiently(lambda: _compat.begin_trial(self.study, template))
+        if not self._knows_pace:
+            self._closing_pace = min(clock.monotonic_seconds() - begin, STORAGE_RETRY_SECONDS)
+        self._n_open += 1
+        return trial
 
     def _reported(self, pulls: Mapping[int, PullRecord]) -> dict[int, float]:
         scores = {
@@ -312,6 +324,7 @@ class SearchRecord:
             self.patiently(lambda: self._write(configuration, fold))
         except UpdateFinishedTrialError:  # somebody took us for dead, and closed it
             configuration.trial = None
+            self._n_open -= 1
             self.patiently(lambda: self._write(configuration, fold))
 
     def _write(self, configuration: ConfigurationRecord, fold: int) -> None:
@@ -337,10 +350,10 @@ class SearchRecord:
             return
         scores = [self._score(configuration, fold) for fold in range(self.n_folds)]
         mean = float(np.mean(scores))
-        state = None if math.isfinite(mean) else TrialState.FAIL
-        value = mean if state is None else None
-        self.patiently(lambda: self.study.tell(trial, value, state=state, skip_if_finished=True))
-        configuration.trial, configuration.owner = None, ""
+        if math.isfinite(mean):
+            self._end_trial(configuration, trial, TrialState.COMPLETE, mean)
+        else:
+            self._end_trial(configuration, trial, TrialState.FAIL, None)
 
     def end(self) -> None:
         """Close what is still open of ours."""
@@ -351,10 +364,34 @@ class SearchRecord:
                 self._close(configuration, configuration.trial)
 
     def _close(self, configuration: ConfigurationRecord, trial: Trial) -> None:
-        failed = configuration.count(*FAILED) > 0
-        state = TrialState.FAIL if failed else TrialState.PRUNED
-        self.patiently(lambda: self.study.tell(trial, state=state, skip_if_finished=True))
+        if configuration.count(*FAILED) > 0:
+            self._end_trial(configuration, trial, TrialState.FAIL, None)
+            return
+        reported = self._reported(configuration.pulls)
+        last = reported[max(reported)] if reported else None  # as Optuna values a pruned trial
+        self._end_trial(configuration, trial, TrialState.PRUNED, last)
+
+    def _end_trial(
+        self,
+        configuration: ConfigurationRecord,
+        trial: Trial,
+        state: TrialState,
+        value: float | None,
+    ) -> None:
+        begin = clock.monotonic_seconds()
+        self.patiently(lambda: _compat.close_trial(self.study, trial, state, value))
+        seconds = clock.monotonic_seconds() - begin
+        if seconds < STORAGE_RETRY_SECONDS:  # one that was away for a while says nothing
+            weight = PACE_SHARE if self._knows_pace else 1.0
+            self._closing_pace += weight * (seconds - self._closing_pace)
+            self._knows_pace = True
         configuration.trial, configuration.owner = None, ""
+        self._n_open -= 1
+
+    @property
+    def closing_seconds(self) -> float:
+        """What it will take to write down the last pull and close all that is open."""
+        return (self._n_open + WRITES_OF_A_PULL) * self._closing_pace
 
     def claim(self, place: int) -> None:
         """Take over an open trial whose run is gone."""
@@ -367,8 +404,12 @@ class SearchRecord:
             configuration.owner = ""
             return
         configuration.trial, configuration.owner = trial, self.owner
-        configuration.stored = set(configuration.pulls)
-        self._complete(configuration)
+        self._n_open += 1
+        # Its run may have ended between the two writes of a fold.
+        scores = self._reported(configuration.pulls)
+        lacking = scores.keys() - frozen.intermediate_values.keys()
+        configuration.stored = configuration.pulls.keys() - lacking
+        self._store(configuration)
 
     def catch_up(self) -> list[News]:
         """Read what others have written since the last time, or what there is the first time."""
@@ -390,6 +431,7 @@ class SearchRecord:
             news += self._folds(place, trial)
             if configuration.trial is not None and configuration.trial.number == trial.number:
                 configuration.trial = None  # closed, or taken over by somebody who missed us
+                self._n_open -= 1
             if configuration.trial is None:  # not ours
                 open_now = not trial.state.is_finished()
                 configuration.owner = owner if open_now else ""
