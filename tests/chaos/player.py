@@ -2,7 +2,7 @@
 
     python -m tests.chaos.player '{"budget": 10, …}'
 
-Writes what it was told of every pull to a file, and its result as the last line of stdout.
+Writes what it was told of every pull to a file, and its result as a line of stdout.
 """
 
 import json
@@ -18,6 +18,7 @@ from f2a_tune import F2ASearchCV
 from tests.chaos.faults import Hostile
 
 N_FOLDS = 3
+RESULT = "result: "
 
 
 def main(settings):
@@ -62,7 +63,7 @@ def main(settings):
         "failed": search.budget_.n_failed,
         "budget": str(search.budget_),
     }
-    print("\n" + json.dumps(result), flush=True)
+    print(f"\n{RESULT}{json.dumps(result)}", flush=True)
 
 
 if __name__ == "__main__":
