@@ -32,6 +32,9 @@ def add_command(commands: Any) -> None:
     parser.add_argument("--storage", required=True, help="URL of the study's storage")
     parser.add_argument("--study-name", required=True, help="name of the study")
     parser.add_argument("--search", help="module:function or file.joblib, of (search, X, y)")
+    parser.add_argument(
+        "--estimator", help="module:factory, if the search was begun with this one by tune"
+    )
     parser.add_argument("--jobs", default="1", help="fits at a time (default 1)")
     parser.add_argument("--json", action="store_true", help="print the account as JSON")
     parser.set_defaults(run=run)
@@ -68,6 +71,12 @@ def _search(options: argparse.Namespace, storage: Any) -> tuple[Any, Any, Any]:
         from f2a_tune.cli.job import stored_job
 
         job = stored_job(storage, options.study_name)
+        # A storage may say which data and which of our models, but not which code to run.
+        if ":" in job.estimator and options.estimator != job.estimator:
+            raise ValueError(
+                f"study {options.study_name!r} was begun with --estimator {job.estimator!r}, "
+                "which is code: if you trust it, give the same here."
+            )
         return job.search_and_data()
     if options.search.endswith(".joblib"):
         import joblib

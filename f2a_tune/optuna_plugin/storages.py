@@ -7,9 +7,11 @@ from typing import Any
 
 import optuna
 from optuna.storages import BaseStorage
-from optuna.storages.journal import JournalFileBackend
+from optuna.storages.journal import JournalFileBackend, JournalFileSymlinkLock
 
 JOURNAL = "journal://"
+# It is held for milliseconds; whoever has it for so long is dead. Optuna's own patience is 30.
+LOCK_GRACE_SECONDS = 5
 
 
 def opened_storage(storage: Any, argument: str = "storage=") -> Any:
@@ -24,9 +26,7 @@ def opened_storage(storage: Any, argument: str = "storage=") -> Any:
         raise TypeError(f"{what} must be the URL of a storage or an Optuna storage.")
     if storage.startswith(JOURNAL) or storage.endswith(".journal"):
         try:
-            return optuna.storages.JournalStorage(
-                JournalFileBackend(storage.removeprefix(JOURNAL))
-            )
+            return journal_storage(storage.removeprefix(JOURNAL))
         except OSError as error:
             raise ValueError(f"{what} cannot be opened: {error.strerror or error}.") from error
     if "://" not in storage:
@@ -35,6 +35,15 @@ def opened_storage(storage: Any, argument: str = "storage=") -> Any:
             "postgresql+psycopg://USER@HOST/DATABASE."
         )
     return _database(storage, what)
+
+
+def journal_storage(path: str) -> optuna.storages.JournalStorage:
+    """A journal file; a process that was killed while it wrote does not hold up others for long.
+
+    The lock is the one that Optuna uses by default, so both may be mixed.
+    """
+    lock = JournalFileSymlinkLock(path, grace_period=LOCK_GRACE_SECONDS)
+    return optuna.storages.JournalStorage(JournalFileBackend(path, lock_obj=lock))
 
 
 def _database(url: str, what: str) -> Any:

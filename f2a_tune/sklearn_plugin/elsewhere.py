@@ -16,11 +16,10 @@ from typing import TYPE_CHECKING, Any
 import optuna
 from joblib import Parallel, delayed
 from optuna.storages import InMemoryStorage, JournalStorage
-from optuna.storages.journal import JournalFileBackend
 
 from f2a_tune import _compat
 from f2a_tune.clock import Budget
-from f2a_tune.optuna_plugin.storages import opened_storage
+from f2a_tune.optuna_plugin.storages import journal_storage, opened_storage
 from f2a_tune.sklearn_plugin.candidates import CandidateSpace
 from f2a_tune.sklearn_plugin.fold import FoldData
 from f2a_tune.sklearn_plugin.session import Session, Settings
@@ -83,7 +82,7 @@ def accept(invitation: Invitation) -> None:
 def journal() -> Iterator[JournalStorage]:
     """A storage for players on this machine, for as long as a search takes."""
     with tempfile.TemporaryDirectory(prefix="f2a_tune-") as folder:
-        yield JournalStorage(JournalFileBackend(os.path.join(folder, "search.journal")))
+        yield journal_storage(os.path.join(folder, "search.journal"))
 
 
 def brought_home(study: Study) -> Study:

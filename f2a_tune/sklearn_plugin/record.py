@@ -423,9 +423,9 @@ class SearchRecord:
                 self._read.add(trial.number)
             elif owner == self.owner and owner:
                 continue
-            if not isinstance(unit, list) or len(unit) != len(self.space.space.parameters):
+            row = _row(unit, len(self.space.space.parameters))
+            if row is None:
                 continue
-            row = np.array([math.nan if number is None else number for number in unit])
             place = self._place(row)
             configuration = self.configurations[place]
             news += self._folds(place, trial)
@@ -456,6 +456,15 @@ class SearchRecord:
         result = configuration.finished(fold)
         assert result is not None
         return metric_of(result.test_scores, self.metric)
+
+
+def _row(content: Any, length: int) -> Floats | None:
+    """A row of the unit cube as it was stored; None if it is none."""
+    if not isinstance(content, list) or len(content) != length:
+        return None
+    numbers = [math.nan if one is None else number_or(one, -1.0) for one in content]
+    inside = all(math.isnan(number) or 0.0 <= number <= 1.0 for number in numbers)
+    return np.array(numbers) if inside else None
 
 
 def metric_of(scores: Scores, metric: str | None) -> float:
