@@ -22,14 +22,8 @@ from f2a_tune.optuna_plugin.runs import recorded_runs, run_notes, session_second
 from f2a_tune.outcome import FAILED, Kind
 from f2a_tune.sklearn_plugin.account import USE, Account, BudgetUse
 from f2a_tune.sklearn_plugin.candidates import WHICH
-from f2a_tune.sklearn_plugin.record import (
-    FOLD,
-    FOLDS,
-    METRIC,
-    UNIT,
-    PullRecord,
-    metric_of,
-)
+from f2a_tune.sklearn_plugin.pulls import PullRecord, metric_of
+from f2a_tune.sklearn_plugin.record import FOLD, FOLDS, METRIC, UNIT
 
 if TYPE_CHECKING:
     from optuna import Study

@@ -78,6 +78,35 @@ def accept(invitation: Invitation) -> None:
     ).play()
 
 
+@dataclass(frozen=True)
+class Place:
+    """Where players run, and where they write."""
+
+    storage: Any
+    elsewhere: bool = False
+    temporary: bool = False
+
+
+@contextmanager
+def place_to_play(storage: Any, policy: Any, n_players: int) -> Iterator[Place]:
+    """Threads of this process by default, else what `joblib.parallel_config` says."""
+    backend = _compat.chosen_backend()
+    if n_players == 1 or backend is None:
+        yield Place(storage)
+        return
+    if policy != "race":
+        raise ValueError(
+            f"policy={policy!r} is for one process: policy='race' can be shared by players of "
+            f"joblib's backend {backend!r}."
+        )
+    check_reachable(storage, backend)
+    if storage is not None:
+        yield Place(storage, elsewhere=True)
+        return
+    with journal() as temporary:
+        yield Place(temporary, elsewhere=True, temporary=True)
+
+
 @contextmanager
 def journal() -> Iterator[JournalStorage]:
     """A storage for players on this machine, for as long as a search takes."""

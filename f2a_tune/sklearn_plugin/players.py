@@ -21,7 +21,8 @@ from f2a_tune.racing import Offer, Proposals, Pull, Race
 from f2a_tune.sklearn_plugin.account import Account
 from f2a_tune.sklearn_plugin.fold import evaluate_fold
 from f2a_tune.sklearn_plugin.others import Others
-from f2a_tune.sklearn_plugin.record import PullRecord, SearchRecord
+from f2a_tune.sklearn_plugin.pulls import PullRecord
+from f2a_tune.sklearn_plugin.record import SearchRecord
 from f2a_tune.sklearn_plugin.threads import one_blas_thread
 
 # What ending the last pull takes: killing it, writing it down.

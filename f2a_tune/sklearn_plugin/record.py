@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -22,8 +22,9 @@ from optuna.trial import TrialState, create_trial
 from f2a_tune import _compat, clock
 from f2a_tune.logging import get_logger
 from f2a_tune.optuna_plugin.plan import finite_or_none, number_or
-from f2a_tune.outcome import FAILED, ErrorReport, Kind, Outcome
-from f2a_tune.sklearn_plugin.fold import FoldResult, Scores
+from f2a_tune.outcome import FAILED, Kind
+from f2a_tune.sklearn_plugin.fold import FoldResult
+from f2a_tune.sklearn_plugin.pulls import PullRecord, metric_of
 
 if TYPE_CHECKING:
     from optuna import Study
@@ -38,7 +39,6 @@ FOLD = "f2a:fold:"
 OWNER = "f2a:owner"
 METRIC = "f2a:metric"  # of the study: which of several scores decides
 FOLDS = "f2a:folds"  # of the study: how many there are
-LONGEST_ERROR = 1000
 # How long a storage that does not answer is waited for, and how often it is asked.
 STORAGE_PATIENCE_SECONDS = 60.0
 STORAGE_RETRY_SECONDS = 0.5
@@ -51,100 +51,6 @@ STORAGE_TROUBLE = (StorageInternalError, OSError)
 
 T = TypeVar("T")
 _logger = get_logger("f2a_tune.search")
-
-
-@dataclass(frozen=True)
-class PullRecord:
-    """What became of one fold of a configuration, the last time it was pulled."""
-
-    kind: Kind
-    seconds: float
-    cutoff_seconds: float
-    result: FoldResult | None = None
-    error: str = ""
-    at_seconds: float = math.nan
-    """How much of the budget was spent when it ended."""
-    reason: str = ""
-    """Why it was pulled."""
-    before: tuple[tuple[float, float], ...] = ()
-    """Earlier pulls of this fold, all given up: after how many seconds, and when."""
-
-    @classmethod
-    def of(
-        cls,
-        outcome: Outcome,
-        cutoff_seconds: float,
-        at_seconds: float = math.nan,
-        reason: str = "",
-    ) -> PullRecord:
-        """From what a worker said."""
-        result = outcome.value if outcome.ok else None
-        error = "" if outcome.error is None else (outcome.error.traceback or str(outcome.error))
-        return cls(
-            outcome.kind, outcome.seconds, cutoff_seconds, result, error, at_seconds, reason
-        )
-
-    def after(self, earlier: PullRecord | None) -> PullRecord:
-        """The same, knowing what was before it."""
-        if earlier is None or earlier.kind is not Kind.GAVE_UP:
-            return self
-        return replace(self, before=(*earlier.before, (earlier.seconds, earlier.at_seconds)))
-
-    def outcome(self, metric: str | None) -> Outcome:
-        """As the race hears it: one score, or what came in its place."""
-        if self.kind is Kind.FINISHED and self.result is not None:
-            return Outcome.finished(metric_of(self.result.test_scores, metric), self.seconds)
-        if self.kind is Kind.GAVE_UP:
-            return Outcome.gave_up(self.cutoff_seconds, self.seconds)
-        return Outcome(self.kind, self.seconds, error=ErrorReport("fit", self.error))
-
-    def to_attribute(self) -> dict[str, Any]:
-        """As JSON that every storage takes."""
-        found: dict[str, Any] = {
-            "kind": self.kind.value,
-            "seconds": self.seconds,
-            "cutoff": finite_or_none(self.cutoff_seconds),
-            "at": finite_or_none(self.at_seconds),
-        }
-        if self.reason:
-            found["reason"] = self.reason
-        if self.before:
-            found["before"] = [[s, finite_or_none(at)] for s, at in self.before]
-        if self.error:
-            found["error"] = self.error[-LONGEST_ERROR:]
-        if self.result is not None:
-            found["test"] = _as_json(self.result.test_scores)
-            found["times"] = [self.result.fit_seconds, self.result.score_seconds]
-            if self.result.train_scores is not None:
-                found["train"] = _as_json(self.result.train_scores)
-        return found
-
-    @classmethod
-    def from_attribute(cls, content: Any) -> PullRecord | None:
-        """Read it back; None if it makes no sense."""
-        if not isinstance(content, Mapping) or content.get("kind") not in set(Kind):
-            return None
-        kind = Kind(content["kind"])
-        result = None
-        if kind is Kind.FINISHED:
-            times = content.get("times", [0.0, 0.0])
-            train = content.get("train")
-            result = FoldResult(
-                test_scores=_from_json(content.get("test")),
-                fit_seconds=float(times[0]),
-                score_seconds=float(times[1]),
-                train_scores=None if train is None else _from_json(train),
-            )
-        return cls(
-            kind,
-            number_or(content.get("seconds"), 0.0),
-            number_or(content.get("cutoff"), math.inf),
-            result,
-            str(content.get("error", "")),
-            number_or(content.get("at"), math.nan),
-            str(content.get("reason", "")),
-            _waits(content.get("before")),
-        )
 
 
 @dataclass
@@ -465,33 +371,3 @@ def _row(content: Any, length: int) -> Floats | None:
     numbers = [math.nan if one is None else number_or(one, -1.0) for one in content]
     inside = all(math.isnan(number) or 0.0 <= number <= 1.0 for number in numbers)
     return np.array(numbers) if inside else None
-
-
-def metric_of(scores: Scores, metric: str | None) -> float:
-    """The score that decides."""
-    if isinstance(scores, Mapping):
-        return float(scores[metric] if metric in scores else next(iter(scores.values())))
-    return float(scores)
-
-
-def _as_json(scores: Scores) -> Any:
-    if isinstance(scores, Mapping):
-        return {name: finite_or_none(float(score)) for name, score in scores.items()}
-    return finite_or_none(float(scores))
-
-
-def _from_json(content: Any) -> Scores:
-    if isinstance(content, Mapping):
-        return {str(name): _number(score) for name, score in content.items()}
-    return _number(content)
-
-
-def _waits(content: Any) -> tuple[tuple[float, float], ...]:
-    if not isinstance(content, list):
-        return ()
-    pairs = [one for one in content if isinstance(one, list) and len(one) == 2]
-    return tuple((number_or(s, 0.0), number_or(at, math.nan)) for s, at in pairs)
-
-
-def _number(content: Any) -> float:
-    return float(content) if isinstance(content, (int, float)) else math.nan

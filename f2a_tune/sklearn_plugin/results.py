@@ -17,10 +17,15 @@ from scipy.stats import rankdata
 
 from f2a_tune.outcome import FAILED, Kind
 from f2a_tune.sklearn_plugin.fold import FoldResult, Scores
-from f2a_tune.sklearn_plugin.record import ConfigurationRecord, PullRecord
+from f2a_tune.sklearn_plugin.pulls import PullRecord
+from f2a_tune.sklearn_plugin.record import ConfigurationRecord
 
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
+
+
+class PartialValidationWarning(UserWarning):
+    """The winner has not been validated on all folds."""
 
 
 def cv_results(
@@ -195,3 +200,14 @@ def _dtype(values: list[Any]) -> Any:
         return object
     plain = array.ndim == 1 and found.kind in "biuf" and array.dtype.kind in "biuf"
     return array.dtype if plain else object
+
+
+def warn_partial(results: dict[str, Any], index: int, n_folds: int) -> None:
+    """Say that the winner lacks folds."""
+    done = results["n_folds_done"][index]
+    warnings.warn(
+        f"no configuration was validated on all {n_folds} folds: best_params_ has {done} of them. "
+        "Give a longer time_budget, or fewer folds.",
+        PartialValidationWarning,
+        stacklevel=4,
+    )

@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import math
 import numbers
-import warnings
-from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,13 +32,17 @@ from f2a_tune.sklearn_plugin.account import USE, BudgetUse
 from f2a_tune.sklearn_plugin.candidates import CandidateSpace
 from f2a_tune.sklearn_plugin.elsewhere import (
     brought_home,
-    check_reachable,
-    journal,
+    place_to_play,
     play_elsewhere,
 )
 from f2a_tune.sklearn_plugin.fold import FoldData
 from f2a_tune.sklearn_plugin.record import FOLDS, METRIC, STORAGE_TROUBLE
-from f2a_tune.sklearn_plugin.results import cv_results, warn_of_non_finite
+from f2a_tune.sklearn_plugin.results import (
+    PartialValidationWarning,
+    cv_results,
+    warn_of_non_finite,
+    warn_partial,
+)
 from f2a_tune.sklearn_plugin.session import SearchInterruptedWarning, Session, Settings
 from f2a_tune.sklearn_plugin.studies import check_there, open_study, quiet_optuna
 from f2a_tune.sklearn_plugin.watching import Progress, Watch
@@ -47,10 +50,6 @@ from f2a_tune.sklearn_plugin.watching import Progress, Watch
 __all__ = ["F2ASearchCV", "PartialValidationWarning", "SearchInterruptedWarning"]
 
 PROPOSALS = ("model", "random")
-
-
-class PartialValidationWarning(UserWarning):
-    """The winner has not been validated on all folds."""
 
 
 class F2ASearchCV(_compat.base_search_cv()):  # type: ignore[misc]
@@ -236,7 +235,7 @@ class F2ASearchCV(_compat.base_search_cv()):  # type: ignore[misc]
         return _Task(budget, data, space, self._settings(space, metric), refit_metric)
 
     def _play(self, task: _Task, watch: Watch | None) -> Session:
-        with self._place_to_play(task.settings.n_players) as place:
+        with place_to_play(self.storage, self.policy, task.settings.n_players) as place:
             self.study_ = self._study(place.storage, task.data, task.space)
             self.study_.set_user_attr(FOLDS, task.settings.n_folds)
             if task.settings.metric is not None:
@@ -307,25 +306,6 @@ class F2ASearchCV(_compat.base_search_cv()):  # type: ignore[misc]
         own = space.own(self.estimator)
         return () if own is None else (own,)
 
-    @contextmanager
-    def _place_to_play(self, n_players: int) -> Iterator[_Place]:
-        """Threads of this process by default, else what `joblib.parallel_config` says."""
-        backend = _compat.chosen_backend()
-        if n_players == 1 or backend is None:
-            yield _Place(self.storage)
-            return
-        if self.policy != "race":
-            raise ValueError(
-                f"policy={self.policy!r} is for one process: policy='race' can be shared by "
-                f"players of joblib's backend {backend!r}."
-            )
-        check_reachable(self.storage, backend)
-        if self.storage is not None:
-            yield _Place(self.storage, elsewhere=True)
-            return
-        with journal() as storage:
-            yield _Place(storage, elsewhere=True, temporary=True)
-
     def _study(self, storage: Any, data: FoldData, space: CandidateSpace) -> optuna.Study:
         sampler = optuna.samplers.RandomSampler(seed=0)  # configurations are ours
         if self.storage is None and self.resume:
@@ -371,7 +351,7 @@ class F2ASearchCV(_compat.base_search_cv()):  # type: ignore[misc]
             if not callable(self.refit) and not complete[self.best_index_]:
                 self.best_index_ = session.best_partial(self.best_index_)
             if not complete[self.best_index_]:
-                _warn_partial(results, self.best_index_, self.n_splits_)
+                warn_partial(results, self.best_index_, self.n_splits_)
             if not callable(self.refit):
                 self.best_score_ = results[f"mean_test_{refit_metric}"][self.best_index_]
             self.best_params_ = results["params"][self.best_index_]
@@ -401,22 +381,3 @@ class _Task:
     space: CandidateSpace
     settings: Settings
     refit_metric: Any
-
-
-@dataclass(frozen=True)
-class _Place:
-    """Where players run, and where they write."""
-
-    storage: Any
-    elsewhere: bool = False
-    temporary: bool = False
-
-
-def _warn_partial(results: dict[str, Any], index: int, n_folds: int) -> None:
-    done = results["n_folds_done"][index]
-    warnings.warn(
-        f"no configuration was validated on all {n_folds} folds: best_params_ has {done} of them. "
-        "Give a longer time_budget, or fewer folds.",
-        PartialValidationWarning,
-        stacklevel=4,
-    )

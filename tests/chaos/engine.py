@@ -26,7 +26,8 @@ import psutil
 
 from f2a_tune.optuna_plugin.storages import opened_storage
 from f2a_tune.outcome import Kind
-from f2a_tune.sklearn_plugin.record import FOLD, PullRecord
+from f2a_tune.sklearn_plugin.pulls import PullRecord
+from f2a_tune.sklearn_plugin.record import FOLD
 from tests.chaos.faults import FAULTS
 from tests.chaos.player import N_FOLDS, RESULT
 

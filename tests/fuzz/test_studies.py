@@ -48,12 +48,13 @@ FOLDS = st.fixed_dictionaries(
         "kind": st.one_of(JSON, st.sampled_from(["finished", "gave_up", "failed"])),
         "seconds": st.one_of(JSON, st.floats(0, 10)),
         "cutoff": st.one_of(JSON, st.floats(0, 10)),
-        "score": JSON,
-        "result": JSON,
+        "test": st.one_of(JSON, st.floats(), st.dictionaries(st.just("a"), JSON)),
+        "train": JSON,
+        "times": st.one_of(JSON, st.lists(JSON, min_size=2, max_size=2)),
         "at": JSON,
         "error": JSON,
         "reason": JSON,
-        "waits": JSON,
+        "before": st.one_of(JSON, st.lists(st.lists(JSON, min_size=2, max_size=2), max_size=2)),
     },
 )
 TRIAL_ATTRIBUTES = st.dictionaries(

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import contextmanager
 
 import joblib
 import optuna
@@ -16,7 +17,8 @@ from optuna.trial import TrialState
 
 import f2a_tune
 from f2a_tune.outcome import Kind
-from f2a_tune.sklearn_plugin.record import FOLD, OWNER, UNIT, PullRecord
+from f2a_tune.sklearn_plugin.pulls import PullRecord
+from f2a_tune.sklearn_plugin.record import FOLD, OWNER, UNIT
 from f2a_tune.sklearn_plugin.studies import FINGERPRINT, FORMAT, VERSION
 from tests.postgres import PostgresServer, program_folder
 from tests.sklearn_plugin.joint import N_FOLDS, X, Y, opened, search
@@ -204,23 +206,38 @@ def test_a_torn_journal_is_survived_or_refused(tmp_path):
     assert (tmp_path / "search.journal.torn").read_bytes() == b'{"op_code": 8, "worker_id": "to\n'
 
 
-@pytest.mark.parametrize("backend", ["loky", "dask"])
-def test_players_of_a_joblib_backend(backend):
+@contextmanager
+def cluster(backend):
+    """Two real workers of a joblib backend."""
     if backend == "dask":
         distributed = pytest.importorskip("distributed")
-        cluster = distributed.LocalCluster(
-            2, processes=True, threads_per_worker=1, dashboard_address=None
-        )
-        client = distributed.Client(cluster)
-    try:
-        with joblib.parallel_config(backend=backend):
-            begin = time.monotonic()
-            found = search(None, n_jobs=2, time_budget=30, study_name=None, refit=True).fit(X, Y)
-            elapsed = time.monotonic() - begin
-    finally:
-        if backend == "dask":
-            client.close()
-            cluster.close()
+        with (
+            distributed.LocalCluster(
+                2, processes=True, threads_per_worker=1, dashboard_address=None
+            ) as workers,
+            distributed.Client(workers),
+        ):
+            yield
+    elif backend == "ray":
+        ray = pytest.importorskip("ray")
+        from ray.util.joblib import register_ray
+
+        register_ray()
+        ray.init(num_cpus=2, include_dashboard=False, logging_level="error")
+        try:
+            yield
+        finally:
+            ray.shutdown()
+    else:
+        yield
+
+
+@pytest.mark.parametrize("backend", ["loky", "dask", "ray"])
+def test_players_of_a_joblib_backend(backend):
+    with cluster(backend), joblib.parallel_config(backend=backend):
+        begin = time.monotonic()
+        found = search(None, n_jobs=2, time_budget=30, study_name=None, refit=True).fit(X, Y)
+        elapsed = time.monotonic() - begin
     assert elapsed < 60
     assert found.best_score_ > 0.5
     assert found.cv_results_["status"][found.best_index_] == "complete"

@@ -10,7 +10,8 @@ from f2a_tune.outcome import Kind, Outcome
 from f2a_tune.reading import read_study
 from f2a_tune.sklearn_plugin.candidates import CandidateSpace
 from f2a_tune.sklearn_plugin.fold import FoldResult
-from f2a_tune.sklearn_plugin.record import OWNER, PullRecord, SearchRecord
+from f2a_tune.sklearn_plugin.pulls import PullRecord
+from f2a_tune.sklearn_plugin.record import OWNER, SearchRecord
 
 SPACE = CandidateSpace({"alpha": FloatDistribution(0, 1)}, Ridge())
 
