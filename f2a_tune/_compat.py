@@ -7,6 +7,7 @@ release which moves one of them fails there, by name, and not in the middle of a
 from __future__ import annotations
 
 import contextlib
+import copy
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, cast
@@ -63,6 +64,33 @@ def trial_id_of(trial: Trial | FrozenTrial) -> int:
 def all_trials(study: Study) -> list[FrozenTrial]:
     """All trials by number, whatever bracket they are in; not copies, so not to be changed."""
     return storage_of(study).get_all_trials(study_id_of(study), deepcopy=False)
+
+
+def study_with_trials(study: Study, trials: list[FrozenTrial]) -> Study:
+    """The same study, whose trials are these to a sampler that reads them; all else is its own."""
+    return cast("Study", _StudyWithTrials(study, trials))
+
+
+class _StudyWithTrials:
+    def __init__(self, study: Study, trials: list[FrozenTrial]) -> None:
+        self._study, self._trials = study, trials
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._study, name)
+
+    @property
+    def trials(self) -> list[FrozenTrial]:
+        return self.get_trials()
+
+    def get_trials(self, deepcopy: bool = True, states: Any = None) -> list[FrozenTrial]:
+        found = [one for one in self._trials if states is None or one.state in states]
+        return copy.deepcopy(found) if deepcopy else found
+
+    def _get_trials(
+        self, deepcopy: bool = True, states: Any = None, use_cache: bool = False
+    ) -> list[FrozenTrial]:
+        del use_cache
+        return self.get_trials(deepcopy, states)
 
 
 def open_trials(study: Study) -> list[FrozenTrial]:

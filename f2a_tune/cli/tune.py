@@ -189,9 +189,10 @@ def _write_files(
 
         joblib.dump(search.best_estimator_, options.save)
     if options.report is not None:
+        from f2a_tune.optuna_plugin.storages import without_passwords
         from f2a_tune.report import write_report
 
-        command = " ".join(["f2a-tune", *sys.argv[1:]])
+        command = without_passwords(" ".join(["f2a-tune", *sys.argv[1:]]))
         facts = {"command": command, "seed": str(job.seed), "data": job.data}
         if kept is not None:
             facts["score on rows kept back"] = f"{kept:.4f}"

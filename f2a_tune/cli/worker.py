@@ -72,12 +72,20 @@ def _search(options: argparse.Namespace, storage: Any) -> tuple[Any, Any, Any]:
 
         job = stored_job(storage, options.study_name)
         # A storage may say which data and which of our models, but not which code to run.
-        if ":" in job.estimator and options.estimator != job.estimator:
+        is_code = ":" in job.estimator
+        if options.estimator != (job.estimator if is_code else None):
+            if not is_code:
+                raise ValueError(
+                    f"--estimator {options.estimator!r}: study {options.study_name!r} was begun "
+                    f"with {job.estimator!r}, which needs no word of yours."
+                )
             raise ValueError(
                 f"study {options.study_name!r} was begun with --estimator {job.estimator!r}, "
                 "which is code: if you trust it, give the same here."
             )
         return job.search_and_data()
+    if options.estimator is not None:
+        raise ValueError("--estimator and --search do not go together: --search says it all.")
     if options.search.endswith(".joblib"):
         import joblib
 

@@ -185,7 +185,9 @@ class WorkerHandle:
     def _death(self, seconds: float) -> Outcome:
         """The worker died under the call: say how."""
         assert self._pid is not None
-        code = self._launcher.exit_code(self._pid)
+        code = None  # of a worker that died with what had started it nobody knows
+        if self._generation == self._launcher.generation:
+            code = self._launcher.exit_code(self._pid)
         self._forget()
         report = ErrorReport("WorkerDiedError", _cause_of_death(code))
         if code == -signal.SIGKILL:

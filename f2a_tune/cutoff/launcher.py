@@ -87,6 +87,8 @@ class ForkLauncher:
         self._environment = environment | {MARK: self._mark}
         self._lock = threading.Lock()
         self._closed = False
+        self._is_starting = False
+        """Whether it was begun, and has not been heard of yet."""
         self.generation = 0
         self._control, self._process = self._start()
 
@@ -101,8 +103,7 @@ class ForkLauncher:
             self._bury(control, process)
             if answer:
                 break  # it has said what is wrong
-        reason = answer.decode(errors="replace") or "the process that starts them died"
-        raise WorkerStartError(f"worker processes cannot start: {reason}")
+        raise _cannot_start(answer or b"the process that starts them died")
 
     def _begin(self) -> tuple[socket.socket, subprocess.Popen[bytes]]:
         """A zygote that may not be ready yet; it will find what it is asked for."""
@@ -128,17 +129,21 @@ class ForkLauncher:
         ours, theirs = socket.socketpair()
         with ours, theirs, self._lock:
             if self._closed:
-                raise WorkerStartError("worker processes cannot start: the pool is closed")
+                raise _cannot_start(b"the pool is closed")
             for _ in range(START_TRIES):
                 try:
                     socket.send_fds(self._control, [zygote.FORK], [theirs.fileno()])
                     return _connection(ours)
                 except OSError:
+                    said = _message(self._control, 0.0)
                     self._bury(self._control, self._process)
                     self.generation += 1
+                    if said not in (b"", zygote.READY):
+                        raise _cannot_start(said) from None
                     # Whoever wants the worker waits for it, as long as there is time.
                     self._control, self._process = self._begin()
-            raise WorkerStartError("worker processes cannot start: what starts them is killed")
+                    self._is_starting = True
+            raise _cannot_start(b"what starts them is killed again and again")
 
     def kill(self, pid: int) -> None:
         """Kill the group now; no process can get its number before the zygote has reaped it."""
@@ -157,6 +162,7 @@ class ForkLauncher:
                 while True:  # an answer that nobody waited for may still be there
                     answer = self._control.recv(64)
                     if answer == zygote.READY:
+                        self._is_starting = False
                         continue
                     whose, _, code = answer.partition(b" ")
                     if not whose or int(whose) == pid:
@@ -173,6 +179,8 @@ class ForkLauncher:
         """Hang up; the zygote then ends everything."""
         with self._lock:
             self._closed = True
+            if self._is_starting and _message(self._control, 0.0) != zygote.READY:
+                self._process.kill()  # it would hear of it only when all is imported
             # Also if a forked twin of this process holds the socket too.
             with contextlib.suppress(OSError):
                 self._control.shutdown(socket.SHUT_RDWR)
@@ -229,11 +237,17 @@ class SpawnLauncher:
             self.kill(pid)
 
 
+def _cannot_start(reason: bytes) -> WorkerStartError:
+    return WorkerStartError(f"worker processes cannot start: {reason.decode(errors='replace')}")
+
+
 def _message(control: socket.socket, seconds: float) -> bytes:
     """What the zygote says next; nothing if it is gone."""
     control.settimeout(seconds)
     try:
         return control.recv(1024)
+    except BlockingIOError:
+        return b""
     except TimeoutError:
         return b"no answer from the process that starts them"
     except OSError:

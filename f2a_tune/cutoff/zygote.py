@@ -168,7 +168,8 @@ def main(control_file: int, settings: str) -> None:
     # Freezing keeps the collector from touching, and so copying, pages that workers share.
     gc.collect()
     gc.freeze()
-    control.send(READY)
+    with contextlib.suppress(OSError):  # nobody may be there any more
+        control.send(READY)
     zygote = Zygote(control, options["parent_pid"])
     try:
         zygote.run()

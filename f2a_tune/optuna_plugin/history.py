@@ -8,6 +8,7 @@ apart by the parameters that a trial ended with, not by what it was planned to b
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -57,6 +58,12 @@ class StudyHistory:
         self._unfinished: set[int] = set()
         self._next = 0
         self._repetitions = 0
+        self._values: dict[int, list[float]] = {}
+        """Of every row, what its evaluations came to."""
+        self._again: set[int] = set()
+        """Trials that have evaluated a configuration again."""
+        self._merged: dict[int, FrozenTrial] = {}
+        """By the number of its first trial: a configuration that was evaluated again, as one."""
 
     def follow(
         self, study: Study, trials: Sequence[FrozenTrial], current: int | None = None
@@ -71,6 +78,20 @@ class StudyHistory:
     def configuration(self, number: int) -> Configuration | None:
         """The configuration that this trial was the first to have."""
         return self.configurations.get(self._row_of_number.get(number, -1))
+
+    def as_seen_by_base(self, study: Study) -> Study:
+        """The study with one trial for every configuration, worth the mean of its evaluations.
+
+        To a base sampler, evaluations are not draws: the best would crowd out all else.
+        """
+        if not self._again:
+            return study
+        trials = [
+            self._merged.get(trial.number, trial)
+            for trial in _compat.all_trials(study)
+            if trial.number not in self._again
+        ]
+        return _compat.study_with_trials(study, trials)
 
     def free_arm(self, wanted: int) -> int | None:
         """An arm of the pool that nobody has drawn or is drawing; None if there is none left."""
@@ -129,6 +150,20 @@ class StudyHistory:
         if self._is_draw(trial, plan):
             self._note_draw(repeated)
         self.race.tell(pull, outcome_of(trial, plan))
+        self._merge(trial, plan, pull.configuration)
+
+    def _merge(self, trial: FrozenTrial, plan: Plan | None, row: int) -> None:
+        first = self.configurations[row]
+        if plan is not None and plan.again_of is not None and first.number != trial.number:
+            self._again.add(trial.number)
+        values = self._values.setdefault(row, [])
+        if trial.state is TrialState.COMPLETE:
+            values.append(float(trial.values[0]))
+        if values and trial.number in self._again:
+            merged = copy.copy(trial)
+            merged.number, merged.state = first.number, TrialState.COMPLETE
+            merged.values = [float(np.mean(values))]
+            self._merged[first.number] = merged
 
     def _is_draw(self, trial: FrozenTrial, plan: Plan | None) -> bool:
         """Whether the base sampler has drawn all of its parameters."""

@@ -137,7 +137,7 @@ class WaitUCBSampler(BaseSampler):
         self._raise_error_if_multi_objective(study)
         if self._configuration_again(study, trial) is not None:
             return {}
-        return self.base_sampler.infer_relative_search_space(study, trial)
+        return self.base_sampler.infer_relative_search_space(self._seen_by_base(study), trial)
 
     def sample_relative(
         self, study: Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
@@ -146,7 +146,7 @@ class WaitUCBSampler(BaseSampler):
         self._raise_error_if_multi_objective(study)
         if self._configuration_again(study, trial) is not None:
             return {}
-        return self.base_sampler.sample_relative(study, trial, search_space)
+        return self.base_sampler.sample_relative(self._seen_by_base(study), trial, search_space)
 
     def sample_independent(
         self,
@@ -163,7 +163,9 @@ class WaitUCBSampler(BaseSampler):
             # The objective may have changed its ranges, or gone into another branch.
             if _compat.contains(param_distribution, value):
                 return value
-        return self.base_sampler.sample_independent(study, trial, param_name, param_distribution)
+        return self.base_sampler.sample_independent(
+            self._seen_by_base(study), trial, param_name, param_distribution
+        )
 
     def after_trial(
         self,
@@ -223,6 +225,10 @@ class WaitUCBSampler(BaseSampler):
             run="" if run is None else run.name,
             hard=run is not None,
         )
+
+    def _seen_by_base(self, study: Study) -> Study:
+        with self._lock:
+            return self._history(study).as_seen_by_base(study)
 
     def _configuration_again(self, study: Study, trial: FrozenTrial) -> Configuration | None:
         known = running.find(study, trial)

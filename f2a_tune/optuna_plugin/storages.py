@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import re
 from typing import Any
 
 import optuna
 from optuna.storages import BaseStorage
 from optuna.storages.journal import JournalFileBackend, JournalFileSymlinkLock
+
+from f2a_tune.logging import get_logger
+
+_logger = get_logger("f2a_tune.storage")
 
 JOURNAL = "journal://"
 # It is held for milliseconds; whoever has it for so long is dead. Optuna's own patience is 30.
@@ -21,10 +26,10 @@ def opened_storage(storage: Any, argument: str = "storage=") -> Any:
     """
     if isinstance(storage, BaseStorage):
         return storage
-    what = argument + re.sub(r"(://[^:/@]*):[^@]*@", r"\1:***@", repr(storage))
+    what = argument + without_passwords(repr(storage))
     if not isinstance(storage, str):
         raise TypeError(f"{what} must be the URL of a storage or an Optuna storage.")
-    if storage.startswith(JOURNAL) or storage.endswith(".journal"):
+    if storage.startswith(JOURNAL) or (storage.endswith(".journal") and "://" not in storage):
         try:
             return journal_storage(storage.removeprefix(JOURNAL))
         except OSError as error:
@@ -37,13 +42,38 @@ def opened_storage(storage: Any, argument: str = "storage=") -> Any:
     return _database(storage, what)
 
 
+def without_passwords(text: str) -> str:
+    """A text that may be shown to others, for one that may have URLs in it.
+
+    Examples
+    --------
+    >>> without_passwords("--storage postgresql://me:secret@host/db")
+    '--storage postgresql://me:***@host/db'
+    """
+    return re.sub(r"(://[^:/@\s]*):[^@\s]*@", r"\1:***@", text)
+
+
 def journal_storage(path: str) -> optuna.storages.JournalStorage:
     """A journal file; a process that was killed while it wrote does not hold up others for long.
 
     The lock is the one that Optuna uses by default, so both may be mixed.
     """
-    lock = JournalFileSymlinkLock(path, grace_period=LOCK_GRACE_SECONDS)
-    return optuna.storages.JournalStorage(JournalFileBackend(path, lock_obj=lock))
+    whole = os.path.abspath(path)  # the lock is a link to it, from beside it
+    return optuna.storages.JournalStorage(JournalFileBackend(whole, lock_obj=_Lock(whole)))
+
+
+class _Lock(JournalFileSymlinkLock):
+    """Who stood still for too long loses it to another, and has written all the same."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(path, grace_period=LOCK_GRACE_SECONDS)
+
+    def release(self) -> None:
+        """Remove the link, if it is still there."""
+        try:
+            super().release()
+        except RuntimeError:
+            _logger.warning("the lock of a journal file was taken away; is the disk so slow?")
 
 
 def _database(url: str, what: str) -> Any:

@@ -77,16 +77,19 @@ class StartProposals:
 
     def __init__(self, rows: Sequence[Floats], later: Proposals) -> None:
         self.rows, self.later = tuple(rows), later
+        self._left = list(rows)
+        self._n_seen = 0
 
     def offer(
         self, ledger: Ledger, units: Sequence[Floats], cutoff_seconds: float
     ) -> Offer | None:
         """The first row that has not been drawn, without a forecast."""
-        if len(units) < 2 * len(self.rows):
-            drawn = {unit.tobytes() for unit in units}
-            for row in self.rows:
-                if row.tobytes() not in drawn:
-                    return Offer(row, least_share=GIVEN_SHARE / len(self.rows))
+        if self._left:
+            drawn = {unit.tobytes() for unit in units[self._n_seen :]}
+            self._n_seen = len(units)
+            self._left = [row for row in self._left if row.tobytes() not in drawn]
+        if self._left:
+            return Offer(self._left[0], least_share=GIVEN_SHARE / len(self.rows))
         return self.later.offer(ledger, units, cutoff_seconds)
 
 

@@ -239,10 +239,14 @@ class _Quantile:
 
     def quantile_of(self, value: Any) -> float | None:
         """Where a value is; None if it is none of this distribution's, or far out in its tail."""
-        if isinstance(value, bool) or not isinstance(value, numbers.Real):
+        number = isinstance(value, numbers.Real) and not isinstance(value, bool)
+        if not number or not math.isfinite(value) or not hasattr(self.spec, "cdf"):
             return None
-        quantile = float(self.spec.cdf(value))
-        found = self(quantile)
+        try:
+            quantile = float(self.spec.cdf(value))
+            found = self(quantile)
+        except (ValueError, TypeError, OverflowError):  # a distribution of the user's own
+            return None
         close = math.isclose(found, float(value), rel_tol=1e-6, abs_tol=1e-12)
         return quantile if close else None
 

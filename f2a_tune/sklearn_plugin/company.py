@@ -145,9 +145,9 @@ class Company:
         others = (name for name in self._seen if name not in self._watching)
         return all(name >= self.name for name in others if self.is_alive(name))
 
-    def wait_for_others(self) -> None:
+    def wait_for_others(self, seconds: float = PARTING_SECONDS) -> None:
         """At the end: a moment for those who are about to end, too."""
-        give_up_at = clock.monotonic_seconds() + PARTING_SECONDS
+        give_up_at = clock.monotonic_seconds() + seconds
         while not self.has_joined and clock.monotonic_seconds() < give_up_at:
             self.look_around()
             if not any(self.is_alive(name) for name in self._seen if name != self.name):

@@ -27,6 +27,8 @@ from f2a_tune.sklearn_plugin.threads import one_blas_thread
 
 # What ending the last pull takes: killing it, writing it down.
 CLOSING_SECONDS = 0.03
+# Of the budget, at most so much is kept for closing trials.
+MOST_CLOSING = 0.25
 # Less time than this is not worth a fit.
 SHORTEST_PULL_SECONDS = 0.005
 # How often a player without work looks whether there is some.
@@ -89,10 +91,12 @@ class Players:
         self._lock = threading.Lock()
         self._offered: tuple[tuple[int, ...], Offer | None] | None = None
         """What to draw next, with how much was known when it was chosen."""
+        self._n_players = 1
         self.crew = Crew()
 
     def play(self, n_players: int) -> None:
         """Until the end; an error of one ends all."""
+        self._n_players = n_players
         with one_blas_thread():  # fits run elsewhere, and need the cores
             self.crew.play(self._one_player, n_players)
 
@@ -109,7 +113,8 @@ class Players:
                 return
 
     def _seconds_left(self) -> float:
-        closing = CLOSING_SECONDS + self.record.closing_seconds
+        closing = self.record.closing_seconds(self._n_players)
+        closing = CLOSING_SECONDS + min(closing, MOST_CLOSING * self.budget.total_seconds)
         return self.budget.remaining_seconds - self._refit_seconds - closing
 
     def _longest_pull(self) -> float:

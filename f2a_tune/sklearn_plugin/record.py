@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 import threading
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -43,13 +44,19 @@ FOLDS = "f2a:folds"  # of the study: how many there are
 STORAGE_PATIENCE_SECONDS = 60.0
 STORAGE_RETRY_SECONDS = 0.5
 LAST_SECONDS = 0.1
-# Of the seconds of a write, how much the newest one counts; and how many writes a pull may need.
-PACE_SHARE = 0.2
-WRITES_OF_A_PULL = 4
+# How many of the last writes say how fast the storage is, and how many writes a pull may need.
+PACES = 9
+WRITES_OF_A_PULL = 3
 STORAGE_TROUBLE = (StorageInternalError, OSError)
 """What a storage raises while it cannot be reached."""
 
 T = TypeVar("T")
+
+
+class StorageLostError(Exception):
+    """A storage could not be reached for as long as there was time."""
+
+
 _logger = get_logger("f2a_tune.search")
 
 
@@ -123,8 +130,10 @@ class SearchRecord:
         """Of the budget: nobody waits much longer for a storage that does not answer."""
         self._n_open = 0
         """Trials that are open and ours."""
-        self._closing_pace, self._knows_pace = 0.0, False
-        """Seconds to close one; guessed from opening one until it is known."""
+        self._open_lock = threading.Lock()
+        self._openings: deque[float] = deque(maxlen=PACES)
+        self._closings: deque[float] = deque(maxlen=PACES)
+        """Seconds of the last writes that opened and closed a trial."""
         self._open: dict[int, FrozenTrial] = {}
         """Open trials of others, by place."""
 
@@ -137,7 +146,7 @@ class SearchRecord:
             except STORAGE_TROUBLE as error:
                 waited = clock.monotonic_seconds() - begin
                 if waited > min(STORAGE_PATIENCE_SECONDS, self.seconds_left() + LAST_SECONDS):
-                    raise
+                    raise StorageLostError(str(error)) from error
                 _logger.warning("the study's storage does not answer, trying again: %s", error)
                 clock.sleep_seconds(STORAGE_RETRY_SECONDS)
 
@@ -159,8 +168,7 @@ class SearchRecord:
     def begin(self, unit: Floats) -> int:
         """A new configuration; returns its place."""
         place = self._place(unit)
-        self.configurations[place].trial = self._new_trial(unit)
-        self.configurations[place].owner = self.owner
+        self._take_up(self.configurations[place], self._new_trial(unit))
         return place
 
     def _place(self, unit: Floats) -> int:
@@ -186,12 +194,31 @@ class SearchRecord:
             user_attrs=attributes,
             intermediate_values=self._reported(folds),
         )
-        begin = clock.monotonic_seconds()
-        trial = self.patiently(lambda: _compat.begin_trial(self.study, template))
-        if not self._knows_pace:
-            self._closing_pace = min(clock.monotonic_seconds() - begin, STORAGE_RETRY_SECONDS)
-        self._n_open += 1
-        return trial
+        return self._timed(self._openings, lambda: _compat.begin_trial(self.study, template))
+
+    def _timed(self, paces: deque[float], call: Callable[[], T]) -> T:
+        """Write patiently; the seconds of the attempt that went well are kept."""
+
+        def attempt() -> tuple[T, float]:
+            begin = clock.monotonic_seconds()
+            return call(), clock.monotonic_seconds() - begin
+
+        result, seconds = self.patiently(attempt)
+        paces.append(seconds)
+        return result
+
+    def _take_up(self, configuration: ConfigurationRecord, trial: Trial) -> None:
+        """Its open trial is this one, and ours."""
+        with self._open_lock:
+            self._n_open += configuration.trial is None
+            configuration.trial, configuration.owner = trial, self.owner
+
+    def _let_go(self, configuration: ConfigurationRecord, trial: Trial | None) -> None:
+        """It has no open trial of ours any more, if this was it; two may notice that at once."""
+        with self._open_lock:
+            if trial is not None and configuration.trial is trial:
+                configuration.trial, configuration.owner = None, ""
+                self._n_open -= 1
 
     def _reported(self, pulls: Mapping[int, PullRecord]) -> dict[int, float]:
         scores = {
@@ -226,24 +253,24 @@ class SearchRecord:
             self._complete(configuration)
 
     def _write_anyhow(self, configuration: ConfigurationRecord, fold: int) -> None:
+        trial = configuration.trial
         try:
             self.patiently(lambda: self._write(configuration, fold))
         except UpdateFinishedTrialError:  # somebody took us for dead, and closed it
-            configuration.trial = None
-            self._n_open -= 1
+            self._let_go(configuration, trial)
             self.patiently(lambda: self._write(configuration, fold))
 
     def _write(self, configuration: ConfigurationRecord, fold: int) -> None:
-        if configuration.trial is None:  # a closed trial cannot be written to: it goes on anew
+        trial = configuration.trial
+        if trial is None:  # a closed trial cannot be written to: it goes on anew
             known = dict(configuration.pulls)
-            configuration.trial = self._new_trial(configuration.unit, known)
-            configuration.owner = self.owner
+            self._take_up(configuration, self._new_trial(configuration.unit, known))
             configuration.stored = {f for f, p in known.items() if configuration.pulls[f] is p}
             return
         pull = configuration.pulls[fold]
-        configuration.trial.set_user_attr(f"{FOLD}{fold}", pull.to_attribute())
+        trial.set_user_attr(f"{FOLD}{fold}", pull.to_attribute())
         for step, score in self._reported({fold: pull}).items():
-            configuration.trial.report(score, step)
+            trial.report(score, step)
         if configuration.pulls[fold] is pull:  # nothing newer has been noted meanwhile
             configuration.stored.add(fold)
 
@@ -284,20 +311,16 @@ class SearchRecord:
         state: TrialState,
         value: float | None,
     ) -> None:
-        begin = clock.monotonic_seconds()
-        self.patiently(lambda: _compat.close_trial(self.study, trial, state, value))
-        seconds = clock.monotonic_seconds() - begin
-        if seconds < STORAGE_RETRY_SECONDS:  # one that was away for a while says nothing
-            weight = PACE_SHARE if self._knows_pace else 1.0
-            self._closing_pace += weight * (seconds - self._closing_pace)
-            self._knows_pace = True
-        configuration.trial, configuration.owner = None, ""
-        self._n_open -= 1
+        self._timed(self._closings, lambda: _compat.close_trial(self.study, trial, state, value))
+        self._let_go(configuration, trial)
 
-    @property
-    def closing_seconds(self) -> float:
-        """What it will take to write down the last pull and close all that is open."""
-        return (self._n_open + WRITES_OF_A_PULL) * self._closing_pace
+    def closing_seconds(self, n_players: int) -> float:
+        """What it will take to write down the last pulls and close all that is open."""
+        # One slow write says little: others wait for the same disk, or a cache is cold.
+        pace = min(self._openings, default=0.0)
+        if self._closings:
+            pace = float(np.median(self._closings))
+        return (self._n_open + WRITES_OF_A_PULL * n_players) * pace
 
     def claim(self, place: int) -> None:
         """Take over an open trial whose run is gone."""
@@ -309,8 +332,7 @@ class SearchRecord:
         except UpdateFinishedTrialError:  # it was not gone after all
             configuration.owner = ""
             return
-        configuration.trial, configuration.owner = trial, self.owner
-        self._n_open += 1
+        self._take_up(configuration, trial)
         # Its run may have ended between the two writes of a fold.
         scores = self._reported(configuration.pulls)
         lacking = scores.keys() - frozen.intermediate_values.keys()
@@ -335,9 +357,9 @@ class SearchRecord:
             place = self._place(row)
             configuration = self.configurations[place]
             news += self._folds(place, trial)
-            if configuration.trial is not None and configuration.trial.number == trial.number:
-                configuration.trial = None  # closed, or taken over by somebody who missed us
-                self._n_open -= 1
+            ours = configuration.trial
+            if ours is not None and ours.number == trial.number:
+                self._let_go(configuration, ours)  # closed, or taken over by who missed us
             if configuration.trial is None:  # not ours
                 open_now = not trial.state.is_finished()
                 configuration.owner = owner if open_now else ""

@@ -27,6 +27,7 @@ from f2a_tune.bandit import Policy
 from f2a_tune.checks import known_name, positive_integer, positive_number
 from f2a_tune.clock import Budget
 from f2a_tune.cutoff.pool import checked_memory
+from f2a_tune.optuna_plugin.storages import without_passwords
 from f2a_tune.racing.space import Floats
 from f2a_tune.sklearn_plugin.account import USE, BudgetUse
 from f2a_tune.sklearn_plugin.candidates import CandidateSpace
@@ -320,7 +321,8 @@ class F2ASearchCV(_compat.base_search_cv()):  # type: ignore[misc]
                 )
         if self.study_name is None:
             raise ValueError(
-                f"storage={self.storage!r} needs a study_name: by what name is the search kept?"
+                f"storage={without_passwords(repr(self.storage))} needs a study_name: by what "
+                "name is the search kept?"
             )
         return open_study(storage, self.study_name, self.resume, sampler, data, space)
 

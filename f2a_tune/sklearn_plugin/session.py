@@ -11,6 +11,7 @@ import math
 import uuid
 import warnings
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -37,7 +38,7 @@ from f2a_tune.sklearn_plugin.fold import FoldData
 from f2a_tune.sklearn_plugin.others import Others
 from f2a_tune.sklearn_plugin.players import Event, Players, Work
 from f2a_tune.sklearn_plugin.pools import lent_pool
-from f2a_tune.sklearn_plugin.record import STORAGE_TROUBLE, SearchRecord
+from f2a_tune.sklearn_plugin.record import STORAGE_TROUBLE, SearchRecord, StorageLostError
 from f2a_tune.sklearn_plugin.sampled import SampledProposals
 
 if TYPE_CHECKING:
@@ -166,7 +167,7 @@ class Session:
                     pool.close()
                     players.crew.wait_until_idle(CLOSING_PATIENCE_SECONDS)
                     self._interrupted()
-                except STORAGE_TROUBLE as error:  # what has finished is in memory
+                except StorageLostError as error:  # what has finished is in memory
                     _warn_of_storage(error)
                 finally:
                     self.played_seconds = self.budget.spent_seconds - begin
@@ -183,8 +184,10 @@ class Session:
             try:
                 play()
             except KeyboardInterrupt:
+                self._call_off()
                 self._interrupted()
             except Exception as error:  # a worker elsewhere was killed: the others' work is there
+                self._call_off()
                 trouble = error
             self.played_seconds = self.budget.spent_seconds - begin
             self._leave()
@@ -196,6 +199,12 @@ class Session:
                     "The search is fitted with what they had written down.",
                     RuntimeWarning,
                 )
+
+    def _call_off(self) -> None:
+        """Not all backends end their workers when nobody waits for them any more."""
+        with suppress(StorageLostError):
+            self.others.call_off()
+            self.company.wait_for_others(CLOSING_PATIENCE_SECONDS)
 
     def _interrupted(self) -> None:
         self.interrupted = True
@@ -209,7 +218,7 @@ class Session:
         """Close the record; if the storage cannot be reached, the result is in memory."""
         try:
             self.others.leave(self.account)
-        except STORAGE_TROUBLE as error:
+        except (StorageLostError, *STORAGE_TROUBLE) as error:
             _warn_of_storage(error)
 
     def use(self, refit_seconds: float) -> BudgetUse:

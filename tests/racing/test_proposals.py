@@ -192,3 +192,12 @@ def test_given_rows_come_first_and_are_waited_for():
         race.tell(pull, Outcome.finished(0.5, seconds=0.01))
     later = proposals.offer(race.ledger, units, 1.0)
     assert race.ask(0.0, later).cutoff_seconds < 1.0
+
+
+def test_given_rows_come_though_others_have_drawn_many():
+    given, other = np.array([0.5, 0.5, 0.0]), np.array([0.1, 0.5, 0.0])
+    proposals = StartProposals([other, given], RandomProposals(SPACE, 0))
+    race = Race(3, 100.0)
+    units = [other, *SPACE.sample(np.random.default_rng(0), 10)]
+    assert proposals.offer(race.ledger, units, 1.0).unit is given
+    assert proposals.offer(race.ledger, [*units, given], 1.0).unit is not given

@@ -158,3 +158,21 @@ def test_a_start_is_in_the_units_of_its_distribution():
     assert space.params(row) == {"C": pytest.approx(6.5), "degree": 4}
     with pytest.raises(ValueError, match="not in the space"):
         space.encoded({"C": 6.5, "degree": 4.5})
+
+
+class Endless:
+    """Has quantiles, and nothing that says where a value is."""
+
+    def rvs(self, random_state=None):
+        return 1.0
+
+    def ppf(self, quantile):
+        return quantile
+
+
+def test_own_values_that_no_distribution_knows():
+    assert CandidateSpace({"C": Endless()}, SVC()).own(SVC()) is None
+    whole = CandidateSpace({"C": scipy.stats.poisson(3)}, SVC())
+    assert whole.own(SVC(C=np.nan)) is None
+    assert whole.own(SVC(C=np.inf)) is None
+    assert whole.params(whole.own(SVC(C=2.0))) == {"C": 2}

@@ -16,6 +16,7 @@ import sqlalchemy
 from optuna.trial import TrialState
 
 import f2a_tune
+from f2a_tune.optuna_plugin.storages import opened_storage
 from f2a_tune.outcome import Kind
 from f2a_tune.sklearn_plugin.pulls import PullRecord
 from f2a_tune.sklearn_plugin.record import FOLD, OWNER, UNIT
@@ -274,6 +275,18 @@ def test_what_another_version_wrote_differently_is_refused(tmp_path):
     for play in (search(url, resume=True).fit, search(url).join):
         with pytest.raises(ValueError, match=r"written by f2a_tune 9\.9, which writes"):
             play(X, Y)
+
+
+@pytest.mark.parametrize("path", ["runs/search.journal", "search.journal"])
+def test_a_journal_whose_writer_was_killed_is_soon_free(path, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "runs").mkdir()
+    storage = opened_storage(path)
+    os.symlink(tmp_path / path, f"{tmp_path / path}.lock")  # nobody will ever remove it
+    begin = time.monotonic()
+    optuna.create_study(storage=storage, study_name="s")
+    assert 4 < time.monotonic() - begin < 25
+    opened_storage(path)._backend._lock.release()  # it has been taken away: no reason to fail
 
 
 def end(event):

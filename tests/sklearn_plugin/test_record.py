@@ -138,3 +138,42 @@ def test_in_a_plain_study_the_best_value_wins():
             )
         )
     assert read_study(study).winner.mean == study.best_value == 1.0
+
+
+def test_one_slow_write_keeps_no_time_for_closing(study):
+    mine = record(study)
+    for number in range(20):
+        mine.begin(row(number / 100))
+    mine._openings.extend([0.001] * 8)
+    mine._openings.append(5.0)
+    assert mine.closing_seconds(1) < 0.1
+    mine._closings.extend([0.002] * 8)
+    mine._closings.append(5.0)
+    assert mine.closing_seconds(1) == pytest.approx(23 * 0.002)
+    assert mine.closing_seconds(4) == pytest.approx(32 * 0.002)
+
+
+def test_open_trials_are_counted_once_whoever_notices_their_end(study):
+    mine = record(study)
+    place = mine.begin(row(0.5))
+    configuration = mine.configurations[place]
+    trial = configuration.trial
+    write(mine, place, 0, finished(0.2))
+    mine._closings.append(1.0)
+    assert mine.closing_seconds(0) == 1.0
+    mine._let_go(configuration, trial)
+    mine._let_go(configuration, trial)
+    assert mine.closing_seconds(0) == 0.0
+    write(mine, place, 1, finished(0.4))
+    assert mine.closing_seconds(0) == 0.0
+
+
+def test_a_score_between_whose_two_writes_its_run_was_killed(study):
+    first = record(study, "dead")
+    place = first.begin(row(0.5))
+    trial = first.configurations[place].trial
+    trial.set_user_attr("f2a:fold:0", finished(0.2).to_attribute())  # and no report
+    mine = record(study)
+    mine.catch_up()
+    mine.claim(0)
+    assert study.trials[0].intermediate_values == {0: 0.2}

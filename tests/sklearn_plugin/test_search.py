@@ -143,6 +143,24 @@ def test_failing_configurations():
         search(Toy(fail=True), {"quality": [0.1]}).fit(X, Y)
 
 
+class Misses(Toy):
+    """Looks for a file that is not there."""
+
+    def fit(self, X, y):
+        raise FileNotFoundError("data.csv")
+
+
+def test_an_error_of_a_fit_is_not_taken_for_one_of_the_storage():
+    with pytest.raises(FileNotFoundError, match=r"data\.csv"):
+        search(Misses(), {"quality": [0.1]}, error_score="raise").fit(X, Y)
+
+    def callback(event):
+        raise PermissionError("not yours")
+
+    with pytest.raises(PermissionError, match="not yours"):
+        search(Toy(), {"quality": [0.1]}, callbacks=[callback]).fit(X, Y)
+
+
 def test_all_given_up_says_what_to_change():
     with pytest.raises(ValueError, match=r"no fit finished within time_budget=6: .* given up"):
         search(Toy(seconds=3600.0), {"quality": uniform(0, 1)}, time_budget=6).fit(X, Y)
