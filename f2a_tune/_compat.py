@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, cast
 
@@ -66,14 +66,14 @@ def all_trials(study: Study) -> list[FrozenTrial]:
     return storage_of(study).get_all_trials(study_id_of(study), deepcopy=False)
 
 
-def study_with_trials(study: Study, trials: list[FrozenTrial]) -> Study:
+def study_with_trials(study: Study, trials: Callable[[], list[FrozenTrial]]) -> Study:
     """The same study, whose trials are these to a sampler that reads them; all else is its own."""
     return cast("Study", _StudyWithTrials(study, trials))
 
 
 class _StudyWithTrials:
-    def __init__(self, study: Study, trials: list[FrozenTrial]) -> None:
-        self._study, self._trials = study, trials
+    def __init__(self, study: Study, trials: Callable[[], list[FrozenTrial]]) -> None:
+        self._study, self._read = study, trials
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._study, name)
@@ -83,7 +83,7 @@ class _StudyWithTrials:
         return self.get_trials()
 
     def get_trials(self, deepcopy: bool = True, states: Any = None) -> list[FrozenTrial]:
-        found = [one for one in self._trials if states is None or one.state in states]
+        found = [one for one in self._read() if states is None or one.state in states]
         return copy.deepcopy(found) if deepcopy else found
 
     def _get_trials(

@@ -46,6 +46,19 @@ def test_contains(distribution, inside, outside):
     assert not _compat.contains(distribution, outside)
 
 
+def test_a_study_with_other_trials(study):
+    study.optimize(lambda trial: trial.suggest_float("x", 0, 1), n_trials=12)
+    other = _compat.study_with_trials(study, lambda: study.trials[:4])
+    assert [trial.number for trial in other.trials] == [0, 1, 2, 3]
+    assert other.get_trials(states=(TrialState.FAIL,)) == []
+    assert other.direction is study.direction
+    sampler = optuna.samplers.TPESampler(n_startup_trials=2, seed=0)
+    trial = study.ask()
+    space = sampler.infer_relative_search_space(other, study.trials[-1])
+    assert "x" in sampler.sample_relative(other, study.trials[-1], space)
+    study.tell(trial, state=TrialState.FAIL)
+
+
 def test_multi_objective(study):
     assert not _compat.is_multi_objective(study)
     assert _compat.is_multi_objective(optuna.create_study(directions=["minimize"] * 2))

@@ -60,8 +60,10 @@ class StudyHistory:
         self._repetitions = 0
         self._values: dict[int, list[float]] = {}
         """Of every row, what its evaluations came to."""
+        self._shown: dict[int, FrozenTrial] = {}
+        """Of every row, the trial that a base sampler sees: its first that has a value."""
         self._again: set[int] = set()
-        """Trials that have evaluated a configuration again."""
+        """Trials that evaluate a configuration again."""
         self._merged: dict[int, FrozenTrial] = {}
         """By the number of its first trial: a configuration that was evaluated again, as one."""
 
@@ -86,12 +88,14 @@ class StudyHistory:
         """
         if not self._again:
             return study
-        trials = [
+        return _compat.study_with_trials(study, lambda: self._merged_trials(study))
+
+    def _merged_trials(self, study: Study) -> list[FrozenTrial]:
+        return [
             self._merged.get(trial.number, trial)
             for trial in _compat.all_trials(study)
             if trial.number not in self._again
         ]
-        return _compat.study_with_trials(study, trials)
 
     def free_arm(self, wanted: int) -> int | None:
         """An arm of the pool that nobody has drawn or is drawing; None if there is none left."""
@@ -120,6 +124,8 @@ class StudyHistory:
         if plan is None or plan.player != self.player:
             self.has_strangers = True
         pull = self.race.in_flight.get(trial.number)
+        if plan is not None and plan.again_of is not None:
+            self._again.add(trial.number)
         if plan is not None and pull is None and not is_dead(study, trial, plan):
             self.begin(trial.number, plan)
         elif plan is not None and pull is not None and is_dead(study, trial, plan):
@@ -153,17 +159,21 @@ class StudyHistory:
         self._merge(trial, plan, pull.configuration)
 
     def _merge(self, trial: FrozenTrial, plan: Plan | None, row: int) -> None:
-        first = self.configurations[row]
-        if plan is not None and plan.again_of is not None and first.number != trial.number:
+        first = self.configurations[row].number
+        # It may have become another configuration than it was planned to be.
+        self._again.discard(trial.number)
+        if plan is not None and plan.again_of is not None and first != trial.number:
             self._again.add(trial.number)
         values = self._values.setdefault(row, [])
         if trial.state is TrialState.COMPLETE:
             values.append(float(trial.values[0]))
+            self._shown.setdefault(row, trial)
         if values and trial.number in self._again:
-            merged = copy.copy(trial)
-            merged.number, merged.state = first.number, TrialState.COMPLETE
-            merged.values = [float(np.mean(values))]
-            self._merged[first.number] = merged
+            merged = copy.copy(self._shown[row])
+            with np.errstate(invalid="ignore"):  # of infinities of both signs there is no mean
+                mean = float(np.mean(values))
+            merged.number, merged.values = first, [values[0] if math.isnan(mean) else mean]
+            self._merged[first] = merged
 
     def _is_draw(self, trial: FrozenTrial, plan: Plan | None) -> bool:
         """Whether the base sampler has drawn all of its parameters."""

@@ -70,6 +70,52 @@ def test_noisy_objectives_are_evaluated_again():
     )
 
 
+class Onlooker(RandomSampler):
+    """Remembers which trials it could see at its last draw."""
+
+    def sample_independent(self, study, trial, name, distribution):
+        self.seen = study.get_trials(deepcopy=False)
+        return super().sample_independent(study, trial, name, distribution)
+
+
+def test_to_the_base_sampler_a_configuration_is_one_trial():
+    base = Onlooker(seed=0)
+    study = optuna.create_study(
+        direction="maximize",
+        sampler=sampler(base_sampler=base, evaluations_per_configuration=4),
+    )
+    rng = np.random.default_rng(0)
+    run(study, 100, lambda _: 1.0, lambda p: p["x"] + 0.3 * rng.normal())
+    evaluated = {}
+    for trial in study.trials[: base.seen[-1].number]:
+        evaluated.setdefault(trial.params["x"], []).append(trial.value)
+    assert max(map(len, evaluated.values())) == 4
+    finished = [trial for trial in base.seen if trial.state.is_finished()]
+    assert {t.params["x"]: t.value for t in finished} == {
+        x: pytest.approx(np.mean(values)) for x, values in evaluated.items()
+    }
+    numbers = [trial.number for trial in base.seen]
+    assert numbers == sorted(set(numbers))
+
+
+@pytest.mark.parametrize(
+    "base",
+    [optuna.samplers.TPESampler, optuna.samplers.QMCSampler, optuna.samplers.BruteForceSampler],
+)
+def test_base_samplers_of_all_kinds_read_such_a_study(base):
+    study = optuna.create_study(
+        sampler=sampler(base_sampler=base(seed=0), evaluations_per_configuration=3)
+    )
+
+    def suggest(trial):
+        return {"x": trial.suggest_int("x", 0, 1000), "y": trial.suggest_int("y", 0, 3)}
+
+    run(study, 60, lambda _: 1.0, lambda p: (p["x"] - 300.0) ** 2 + p["y"], suggest)
+    again = [plan for plan in plans(study) if plan.again_of is not None]
+    assert again
+    assert all(trial.state is TrialState.COMPLETE for trial in study.trials)
+
+
 def test_the_evaluation_can_serve_as_the_fold():
     study = optuna.create_study(sampler=sampler(evaluations_per_configuration=3))
     seen = {}
