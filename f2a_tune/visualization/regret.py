@@ -29,46 +29,44 @@ def plot_regret(simulations: Simulation | Iterable[Simulation]) -> Any:
         subplot_titles=[panel.game.name for panel in panels],
     )
     colours = colours_of(panels)
-    shown: set[str] = set()
     for column, panel in enumerate(panels, start=1):
         for arm in range(panel.game.n_arms):
             labels, heights = delay_bars(panel, arm)
             bars = graph_objects.Bar(x=labels, y=heights, name=f"arm {arm}", showlegend=False)
             figure.add_trace(bars, row=1, col=column)
         for result in panel.simulations:
-            mean, sd = result.mean(), result.sd()
-            edge = np.concatenate([mean + sd, np.maximum(mean - sd, 0.1)[::-1]])
-            around = np.concatenate([result.checkpoints, result.checkpoints[::-1]])
-            common = {"legendgroup": result.policy, "name": result.policy}
-            figure.add_trace(
-                graph_objects.Scatter(
-                    x=around,
-                    y=np.maximum(edge, 0.1),
-                    fill="toself",
-                    line={"width": 0},
-                    fillcolor=colours[result.policy],
-                    opacity=0.2,
-                    hoverinfo="skip",
-                    showlegend=False,
-                    **common,
-                ),
-                row=2,
-                col=column,
-            )
-            figure.add_trace(
-                graph_objects.Scatter(
-                    x=result.checkpoints,
-                    y=np.maximum(mean, 0.1),
-                    line={"color": colours[result.policy]},
-                    showlegend=result.policy not in shown,
-                    **common,
-                ),
-                row=2,
-                col=column,
-            )
-            shown.add(result.policy)
+            for trace in _band_and_line(result, colours[result.policy]):
+                figure.add_trace(graph_objects.Scatter(trace), row=2, col=column)
         figure.update_xaxes(type="log", title_text="budget spent", row=2, col=column)
         figure.update_yaxes(type="log", row=2, col=column)
+    # One entry a policy, whichever panels it is in.
+    listed: set[str] = set()
+    for trace in figure.select_traces({"mode": "lines"}):
+        trace.showlegend = trace.name not in listed
+        listed.add(trace.name)
     figure.update_yaxes(title_text="cumulative regret", row=2, col=1)
     figure.update_yaxes(title_text="P(delay)", row=1, col=1)
     return figure
+
+
+def _band_and_line(result: Simulation, colour: str) -> list[dict[str, Any]]:
+    # A logarithmic axis has no place for 0: what is below one unit is drawn at the edge.
+    mean, sd = result.mean(), result.sd()
+    edge = np.concatenate([mean + sd, (mean - sd)[::-1]])
+    common = {"legendgroup": result.policy, "name": result.policy, "showlegend": False}
+    band = {
+        "x": np.concatenate([result.checkpoints, result.checkpoints[::-1]]),
+        "y": np.maximum(edge, 0.1),
+        "mode": "none",
+        "fill": "toself",
+        "fillcolor": colour,
+        "opacity": 0.2,
+        "hoverinfo": "skip",
+    }
+    line = {
+        "x": result.checkpoints,
+        "y": np.maximum(mean, 0.1),
+        "mode": "lines",
+        "line": {"color": colour},
+    }
+    return [common | band, common | line]
