@@ -52,7 +52,7 @@ def test_a_study_with_other_trials(study):
     assert [trial.number for trial in other.trials] == [0, 1, 2, 3]
     assert other.get_trials(states=(TrialState.FAIL,)) == []
     assert other.direction is study.direction
-    sampler = optuna.samplers.TPESampler(n_startup_trials=2, seed=0)
+    sampler = optuna.samplers.TPESampler(n_startup_trials=2, multivariate=True, seed=0)
     trial = study.ask()
     space = sampler.infer_relative_search_space(other, study.trials[-1])
     assert "x" in sampler.sample_relative(other, study.trials[-1], space)

@@ -6,8 +6,9 @@ import sys
 from pathlib import Path
 
 import optuna
-import optunahub
 import pytest
+
+optunahub = pytest.importorskip("optunahub")
 
 ROOT = Path(__file__).parents[2] / "docs" / "optunahub" / "package"
 PACKAGE = ROOT / "samplers" / "wait_ucb"
