@@ -9,6 +9,7 @@ from optuna.distributions import CategoricalDistribution, FloatDistribution, Int
 from optuna.trial import TrialState
 
 from f2a_tune import _compat
+from tests.optuna_plugin.virtual import needs_constraints
 
 
 @pytest.fixture
@@ -192,6 +193,7 @@ def test_journal_files_and_their_locks(tmp_path):
         assert (tmp_path / "study.journal.lock").is_symlink()
 
 
+@needs_constraints
 def test_constraints(study):
     feasible, not_feasible, free = study.ask(), study.ask(), study.ask()
     feasible.set_constraint("a", -1.0)

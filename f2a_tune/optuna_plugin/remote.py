@@ -26,8 +26,17 @@ METHODS = (
     "should_prune",
     "set_user_attr",
     "set_constraint",
+    "set_system_attr",
 )
-PROPERTIES = ("params", "distributions", "user_attrs", "constraints", "datetime_start", "number")
+PROPERTIES = (
+    "params",
+    "distributions",
+    "user_attrs",
+    "system_attrs",
+    "constraints",
+    "datetime_start",
+    "number",
+)
 
 
 class RemoteTrial(BaseTrial):
@@ -100,6 +109,15 @@ class RemoteTrial(BaseTrial):
     def set_constraint(self, key: str, value: float) -> None:
         """As `optuna.Trial.set_constraint`."""
         self._ask("set_constraint", key, value)
+
+    def set_system_attr(self, key: str, value: Any) -> None:
+        """As `optuna.Trial.set_system_attr` of Optuna 4, whose trials must have it."""
+        self._ask("set_system_attr", key, value)
+
+    @property
+    def system_attrs(self) -> dict[str, Any]:
+        """As `optuna.Trial.system_attrs` of Optuna 4, whose trials must have it."""
+        return dict(self._ask("system_attrs"))
 
     @property
     def params(self) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from f2a_tune import (
 )
 from f2a_tune.optuna_plugin.dead import fail_dead_trials
 from f2a_tune.optuna_plugin.plan import PLAN, SECONDS, Plan
-from tests.optuna_plugin.virtual import run
+from tests.optuna_plugin.virtual import needs_constraints, run
 
 
 def states(study):
@@ -170,6 +170,7 @@ def test_copied_attributes_are_not_a_plan():
     assert study.trials[-1].user_attrs[SECONDS] != old.user_attrs[SECONDS]
 
 
+@needs_constraints
 def test_constraints_are_kept():
     def objective(trial):
         x = trial.suggest_float("x", 0, 1)

@@ -24,6 +24,7 @@ from f2a_tune import (
     cutoff_of,
     optimize,
 )
+from tests.optuna_plugin.virtual import needs_constraints
 
 # Machines of continuous integration are slow and busy: only hanging for ever must not pass.
 PATIENCE = 60
@@ -82,12 +83,10 @@ def test_the_full_interface_of_a_trial():
         n = trial.suggest_int("n", 1, 64, log=True)
         kind = trial.suggest_categorical("kind", ["a", None, 1.5, True])
         trial.set_user_attr("note", {"x": x})
-        trial.set_constraint("c", x - 0.5)
         trial.report(x, step=1)
         assert trial.params == {"x": x, "n": n, "kind": kind}
         assert set(trial.distributions) == {"x", "n", "kind"}
         assert trial.user_attrs["note"] == {"x": x}
-        assert trial.constraints == {"c": x - 0.5}
         assert trial.datetime_start is not None
         assert trial.should_prune() is False
         assert cutoff_of(trial) == 20
@@ -99,6 +98,19 @@ def test_the_full_interface_of_a_trial():
     optimize(study, objective, n_trials=8)
     assert [trial.value for trial in study.trials] == list(range(8))
     assert all(trial.user_attrs["note"]["x"] == trial.params["x"] for trial in study.trials)
+
+
+@needs_constraints
+def test_constraints_of_a_trial():
+    def objective(trial):
+        x = trial.suggest_float("x", 0, 1)
+        trial.set_constraint("c", x - 0.5)
+        assert trial.constraints == {"c": x - 0.5}
+        return x
+
+    study = optuna.create_study()
+    optimize(study, objective, n_trials=4)
+    assert all(t.constraints == {"c": t.params["x"] - 0.5} for t in study.trials)
 
 
 def test_what_a_remote_trial_cannot_do_is_said():

@@ -1,9 +1,14 @@
 """Studies in virtual time: the objective says what it cost, and gives itself up at its cutoff."""
 
 import optuna
+import pytest
 
 from f2a_tune import cutoff_of
 from f2a_tune.optuna_plugin.plan import SECONDS
+
+needs_constraints = pytest.mark.skipif(
+    not hasattr(optuna.Trial, "set_constraint"), reason="trials of this Optuna have none"
+)
 
 
 def run(study, n_trials, seconds, value, suggest=None):
