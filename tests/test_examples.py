@@ -26,9 +26,17 @@ def test_all_examples_are_tested():
 
 @pytest.mark.parametrize("name", EXPECTED)
 def test_example(name, tmp_path):
+    check(name, tmp_path)
+
+
+def test_two_workers_on_postgres(postgres, tmp_path):
+    check("two_workers_on_one_database.py", tmp_path, postgres.new_database())
+
+
+def check(name, folder, *arguments):
     done = subprocess.run(
-        [sys.executable, str(EXAMPLES / name)],
-        cwd=tmp_path,
+        [sys.executable, str(EXAMPLES / name), *arguments],
+        cwd=folder,
         capture_output=True,
         text=True,
         timeout=300,
