@@ -66,14 +66,18 @@ def all_trials(study: Study) -> list[FrozenTrial]:
     return storage_of(study).get_all_trials(study_id_of(study), deepcopy=False)
 
 
-def study_with_trials(study: Study, trials: Callable[[], list[FrozenTrial]]) -> Study:
-    """The same study, whose trials are these to a sampler that reads them; all else is its own."""
-    return cast("Study", _StudyWithTrials(study, trials))
+def study_with_trials(
+    study: Study, change: Callable[[list[FrozenTrial]], list[FrozenTrial]]
+) -> Study:
+    """The same study, whose trials are changed so for a sampler that reads them."""
+    return cast("Study", _StudyWithTrials(study, change))
 
 
 class _StudyWithTrials:
-    def __init__(self, study: Study, trials: Callable[[], list[FrozenTrial]]) -> None:
-        self._study, self._read = study, trials
+    def __init__(
+        self, study: Study, change: Callable[[list[FrozenTrial]], list[FrozenTrial]]
+    ) -> None:
+        self._study, self._change = study, change
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._study, name)
@@ -83,14 +87,14 @@ class _StudyWithTrials:
         return self.get_trials()
 
     def get_trials(self, deepcopy: bool = True, states: Any = None) -> list[FrozenTrial]:
-        found = [one for one in self._read() if states is None or one.state in states]
-        return copy.deepcopy(found) if deepcopy else found
+        return self._get_trials(deepcopy, states)
 
     def _get_trials(
         self, deepcopy: bool = True, states: Any = None, use_cache: bool = False
     ) -> list[FrozenTrial]:
-        del use_cache
-        return self.get_trials(deepcopy, states)
+        trials = self._change(self._study._get_trials(deepcopy=False, use_cache=use_cache))
+        found = [one for one in trials if states is None or one.state in states]
+        return copy.deepcopy(found) if deepcopy else found
 
 
 def open_trials(study: Study) -> list[FrozenTrial]:

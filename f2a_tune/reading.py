@@ -19,7 +19,8 @@ from f2a_tune import _compat
 from f2a_tune.optuna_plugin.history import is_given_up, seconds_of
 from f2a_tune.optuna_plugin.plan import ERROR, Plan, configuration_key, number_or
 from f2a_tune.optuna_plugin.runs import recorded_runs, run_notes, session_seconds
-from f2a_tune.outcome import FAILED, Kind
+from f2a_tune.outcome import FAILED, ErrorReport, Kind, Outcome
+from f2a_tune.racing import Pull, Race
 from f2a_tune.sklearn_plugin.account import USE, Account, BudgetUse
 from f2a_tune.sklearn_plugin.candidates import WHICH
 from f2a_tune.sklearn_plugin.pulls import PullRecord, metric_of
@@ -28,6 +29,10 @@ from f2a_tune.sklearn_plugin.record import FOLD, FOLDS, METRIC, UNIT
 if TYPE_CHECKING:
     from optuna import Study
     from optuna.trial import FrozenTrial
+
+
+# A study that says it has more is not believed.
+MOST_FOLDS = 10_000
 
 
 @dataclass(frozen=True)
@@ -100,15 +105,19 @@ class StudyReading:
         found = [pull for one in self.configurations for pull in one.pulls]
         return sorted(found, key=lambda pull: (math.isnan(pull.at_seconds), pull.at_seconds))
 
-    @property
+    @cached_property
     def winner(self) -> ConfigurationLine | None:
-        """The best of those with all folds; if there is none, of those with most."""
-        scored = [one for one in self.configurations if one.scores]
-        if not scored:
-            return None
-        most = min(max(len(one.scores) for one in scored), self.n_folds)
+        """The best of those with all folds; if there is none, what the race would recommend."""
         sign = 1.0 if self.maximize else -1.0
-        return max((o for o in scored if len(o.scores) >= most), key=lambda one: sign * one.mean)
+        full = [one for one in self.configurations if len(one.scores) >= self.n_folds]
+        if full:
+            return max(full, key=lambda one: sign * one.mean)
+        race = Race(self.n_folds, math.inf, maximize=self.maximize)
+        for number, one in enumerate(self.configurations):
+            for pull in one.pulls:
+                race.rebuild([_told(number, pull, race.n_pulls)])
+        found = race.recommend()
+        return None if found is None else self.configurations[found.configuration]
 
     @property
     def fully_validated(self) -> bool:
@@ -135,6 +144,16 @@ class StudyReading:
         return times, values, labels
 
 
+def _told(number: int, pull: PullLine, count: int) -> tuple[Pull, Outcome]:
+    """A pull as the race heard of it."""
+    told = Pull(number, pull.fold, pull.cutoff_seconds, number=count)
+    if pull.kind is Kind.FINISHED:
+        return told, Outcome.finished(pull.score, pull.seconds)
+    if pull.kind is Kind.GAVE_UP:
+        return told, Outcome.gave_up(pull.cutoff_seconds, pull.seconds)
+    return told, Outcome(pull.kind, pull.seconds, error=ErrorReport("fit", pull.error))
+
+
 def read_study(study: Study) -> StudyReading:
     """Read all there is."""
     trials = _compat.all_trials(study)
@@ -142,7 +161,7 @@ def read_study(study: Study) -> StudyReading:
     if any(UNIT in trial.user_attrs for trial in trials):
         configurations = _of_search(trials, attributes.get(METRIC))
         seen = [pull.fold + 1 for one in configurations for pull in one.pulls]
-        n_folds = int(number_or(attributes.get(FOLDS), max(seen, default=1)))
+        n_folds = _folds_between(max(seen, default=1), attributes.get(FOLDS))
     else:
         configurations = _of_trials(trials)
         plans = [plan for trial in trials if (plan := Plan.of(trial)) is not None]
@@ -156,6 +175,12 @@ def read_study(study: Study) -> StudyReading:
         use=_use(configurations, study, BudgetUse.from_attribute(attributes.get(USE))),
         budget_seconds=sum(sessions.values()) if sessions else math.nan,
     )
+
+
+def _folds_between(least: int, said: Any) -> int:
+    """How many folds there are: what the study says, if it makes sense."""
+    number = number_or(said, math.nan)
+    return int(number) if least <= number <= MOST_FOLDS else least
 
 
 def _of_search(trials: list[FrozenTrial], metric: Any) -> list[ConfigurationLine]:
@@ -172,7 +197,7 @@ def _of_search(trials: list[FrozenTrial], metric: Any) -> list[ConfigurationLine
         ]
         complete = [trial for trial in members if trial.state is TrialState.COMPLETE]
         trial = (complete or members)[-1]
-        params, status = plain_params(trial.params), _status(trial, pulls)
+        params, status = _plain_params(trial.params), _status(trial, pulls)
         lines.append(ConfigurationLine(number, params, tuple(pulls), status))
     return lines
 
@@ -248,7 +273,7 @@ def _of_trials(trials: list[FrozenTrial]) -> list[ConfigurationLine]:
     return [
         ConfigurationLine(
             row,
-            plain_params(found[0].params),
+            dict(found[0].params),
             tuple(pulls.get(row, ())),
             _status(found[-1], pulls.get(row, [])),
         )
@@ -288,6 +313,8 @@ def _use(
     return account.close(played, 0.0, refit)
 
 
-def plain_params(params: Mapping[str, Any]) -> dict[str, Any]:
+def _plain_params(params: Mapping[str, Any]) -> dict[str, Any]:
     """Parameters by the names that the estimator knows, without the choice between spaces."""
+    if WHICH not in params:
+        return dict(params)
     return {name.partition("@")[0]: value for name, value in params.items() if name != WHICH}

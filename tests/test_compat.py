@@ -49,7 +49,7 @@ def test_contains(distribution, inside, outside):
 
 def test_a_study_with_other_trials(study):
     study.optimize(lambda trial: trial.suggest_float("x", 0, 1), n_trials=12)
-    other = _compat.study_with_trials(study, lambda: study.trials[:4])
+    other = _compat.study_with_trials(study, lambda trials: trials[:4])
     assert [trial.number for trial in other.trials] == [0, 1, 2, 3]
     assert other.get_trials(states=(TrialState.FAIL,)) == []
     assert other.direction is study.direction

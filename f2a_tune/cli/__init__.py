@@ -27,12 +27,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("f2a-tune: interrupted", file=sys.stderr)
         return INTERRUPTED
-    except (ValueError, TypeError, ImportError, OSError) as error:
-        if options.debug:
+    except Exception as error:
+        if options.debug or not isinstance(error, _expected_errors()):
             raise
         print(f"f2a-tune: {' '.join(str(error).split())}", file=sys.stderr)
         return BAD_INPUT
     return DONE
+
+
+def _expected_errors() -> tuple[type[Exception], ...]:
+    """Whose message says all that a user needs; looked up when there is one, for it takes time."""
+    from optuna.exceptions import OptunaError
+
+    from f2a_tune.cutoff.launcher import WorkerStartError
+
+    return ValueError, TypeError, ImportError, OSError, OptunaError, WorkerStartError
 
 
 def script() -> NoReturn:

@@ -92,7 +92,7 @@ class Job:
         from f2a_tune.sklearn_plugin.models import model_names, prepared, ready_space
 
         if ":" in self.estimator:
-            from f2a_tune.cli.worker import imported
+            from f2a_tune.cli.values import imported
 
             estimator = imported("--estimator", self.estimator)()
             space: Any = None
@@ -162,7 +162,7 @@ def stored_job(storage: Any, study_name: str) -> Job:
     """The job that a study was begun with."""
     from f2a_tune.optuna_plugin.storages import loaded_study
 
-    content = loaded_study(storage, study_name).user_attrs.get(JOB)
+    content = loaded_study(storage, study_name, "--study-name ").user_attrs.get(JOB)
     names = {one.name for one in fields(Job)}
     if not isinstance(content, Mapping) or set(content) != names:
         raise ValueError(

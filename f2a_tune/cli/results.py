@@ -86,7 +86,8 @@ def _reading(options: argparse.Namespace) -> Any:
     from f2a_tune.optuna_plugin.storages import loaded_study, opened_storage
     from f2a_tune.reading import read_study
 
-    study = loaded_study(opened_storage(options.storage, "--storage "), options.study_name)
+    storage = opened_storage(options.storage, "--storage ")
+    study = loaded_study(storage, options.study_name, "--study-name ")
     if len(study.directions) != 1:
         raise ValueError(f"study {options.study_name!r} has several objectives: no one winner.")
     return read_study(study)

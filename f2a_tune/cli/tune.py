@@ -7,7 +7,6 @@ import importlib.util
 import json
 import sys
 import warnings
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -63,6 +62,7 @@ def add_command(commands: Any) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Tune and say what was found."""
+    from f2a_tune.cli.job import JOB
     from f2a_tune.cli.values import whole_number
     from f2a_tune.optuna_plugin.storages import opened_storage
 
@@ -82,8 +82,7 @@ def run(options: argparse.Namespace) -> None:
         resume=options.resume,
         verbose=0 if options.quiet or options.json else 1,
     )
-    if options.storage is not None:
-        search.set_params(callbacks=[_Noting(job, search)])
+    search.study_attributes = {JOB: job.to_attribute()}  # workers find it there
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of models; those of the search are said below
         warnings.showwarning = _say
@@ -94,27 +93,14 @@ def run(options: argparse.Namespace) -> None:
     _finish(options, job, search, kept)
 
 
-class _Noting:
-    """Writes the job to the study with the first pull, so that workers find it."""
-
-    def __init__(self, job: Any, search: Any) -> None:
-        self._job, self._search, self._done = job, search, False
-
-    def __call__(self, event: object) -> bool:
-        from f2a_tune.cli.job import JOB
-
-        del event
-        if not self._done:
-            with suppress(Exception):  # the storage may be back for the next pull
-                self._search.study_.set_user_attr(JOB, self._job.to_attribute())
-                self._done = True
-        return False
-
-
 def _ours() -> tuple[type[Warning], ...]:
-    from f2a_tune.sklearn_plugin import PartialValidationWarning, SearchInterruptedWarning
+    from f2a_tune.sklearn_plugin import (
+        PartialValidationWarning,
+        SearchInterruptedWarning,
+        StorageLostWarning,
+    )
 
-    return PartialValidationWarning, SearchInterruptedWarning
+    return PartialValidationWarning, SearchInterruptedWarning, StorageLostWarning
 
 
 def _say(message: Any, *more: Any, **options: Any) -> None:
@@ -159,60 +145,66 @@ def _check_files(options: argparse.Namespace) -> None:
 
 
 def _finish(options: argparse.Namespace, job: Any, search: Any, kept: float | None) -> None:
+    """Save first what cannot be had again, then say what was found."""
+    from optuna.exceptions import StorageInternalError
+
     from f2a_tune.reading import read_study
-    from f2a_tune.report.text import parameters, summary_sentence, table_of_configurations
 
-    reading = read_study(search.study_)
-    if options.json:
-        print(json.dumps(_result(search, reading, kept)))
-        _write_files(options, job, search, reading, kept)
-        return
-    print(table_of_configurations(reading))
-    print()
-    print(summary_sentence(reading))
-    print(f"best score: {search.best_score_:.4f} with {parameters(_params(reading))}")
-    if kept is not None:
-        print(f"score on {job.holdout:.0%} of the rows, kept back: {kept:.4f}")
-    print(f"budget: {search.budget_}")
-    _write_files(options, job, search, reading, kept)
-    for what in ("report", "save"):
-        if getattr(options, what) is not None:
-            print(f"{'report' if what == 'report' else 'model'}: {getattr(options, what)}")
-
-
-def _write_files(
-    options: argparse.Namespace, job: Any, search: Any, reading: Any, kept: float | None
-) -> None:
-    """The model and the report; what was found has been printed by now."""
     if options.save is not None:
         import joblib
 
         joblib.dump(search.best_estimator_, options.save)
-    if options.report is not None:
-        from f2a_tune.optuna_plugin.storages import without_passwords
-        from f2a_tune.report import write_report
+    try:
+        reading = read_study(search.study_)
+    except (StorageInternalError, OSError) as error:  # what is in memory is not lost with it
+        reading = None
+        _say(f"the storage cannot be read ({error}): no table and no report.")
+    if options.json:
+        print(json.dumps(_result(search, kept)))
+    else:
+        _print_result(job, search, reading, kept)
+    if options.report is not None and reading is not None:
+        _write_report(options, job, reading, kept)
+    if not options.json:
+        for what, path in (("report", options.report), ("model", options.save)):
+            if path is not None and (what == "model" or reading is not None):
+                print(f"{what}: {path}")
 
-        command = without_passwords(" ".join(["f2a-tune", *sys.argv[1:]]))
-        facts = {"command": command, "seed": str(job.seed), "data": job.data}
-        if kept is not None:
-            facts["score on rows kept back"] = f"{kept:.4f}"
-        write_report(reading, options.report, facts=facts)
+
+def _print_result(job: Any, search: Any, reading: Any, kept: float | None) -> None:
+    from f2a_tune.report.text import parameters, summary_sentence, table_of_configurations
+
+    if reading is not None:
+        print(table_of_configurations(reading))
+        print()
+        print(summary_sentence(reading))
+    print(f"best score: {search.best_score_:.4f} with {parameters(search.best_params_)}")
+    if kept is not None:
+        print(f"score on {job.holdout:.0%} of the rows, kept back: {kept:.4f}")
+    print(f"budget: {search.budget_}")
 
 
-def _result(search: Any, reading: Any, kept: float | None) -> dict[str, Any]:
+def _write_report(options: argparse.Namespace, job: Any, reading: Any, kept: float | None) -> None:
+    from f2a_tune.optuna_plugin.storages import without_passwords
+    from f2a_tune.report import write_report
+
+    command = without_passwords(" ".join(["f2a-tune", *sys.argv[1:]]))
+    facts = {"command": command, "seed": str(job.seed), "data": job.data}
+    if kept is not None:
+        facts["score on rows kept back"] = f"{kept:.4f}"
+    write_report(reading, options.report, facts=facts)
+
+
+def _result(search: Any, kept: float | None) -> dict[str, Any]:
+    status = search.cv_results_["status"]
     return {
         "best_score": float(search.best_score_),
-        "best_params": {name: _plain(value) for name, value in _params(reading).items()},
-        "fully_validated": reading.fully_validated,
+        "best_params": {name: _plain(value) for name, value in search.best_params_.items()},
+        "fully_validated": bool(status[search.best_index_] == "complete"),
         "holdout_score": kept,
-        "n_configurations": len(reading.configurations),
+        "n_configurations": len(status),
         "budget": {**search.budget_.to_attribute(), "total": search.budget_.total_seconds},
     }
-
-
-def _params(reading: Any) -> dict[str, Any]:
-    """The winner's; none if all scores were no numbers."""
-    return {} if reading.winner is None else reading.winner.params
 
 
 def _plain(value: Any) -> Any:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import re
+import sys
 from pathlib import Path
+from typing import Any
 
 UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 DURATION = re.compile(r"(?:(\d+(?:\.\d+)?)([smhd]))")
@@ -58,6 +61,8 @@ def check_writable(option: str, path: str | None) -> None:
         return
     if Path(path).is_dir():
         raise ValueError(f"{option} {path!r} is a folder: name a file in it.")
+    if Path(path).exists() and not os.access(path, os.W_OK):
+        raise ValueError(f"{option} {path!r} is there already, and cannot be written to.")
     folder = Path(path).absolute().parent
     if not folder.is_dir():
         raise ValueError(
@@ -65,3 +70,20 @@ def check_writable(option: str, path: str | None) -> None:
         )
     if not os.access(folder, os.W_OK):
         raise ValueError(f"{option}: the folder of {path!r} cannot be written to.")
+
+
+def imported(option: str, reference: str) -> Any:
+    """What ``module:name`` stands for."""
+    module_name, _, name = reference.partition(":")
+    if not module_name or not name:
+        raise ValueError(f"{option} {reference!r} must read module:name.")
+    if "" not in sys.path:
+        sys.path.insert(0, "")  # modules in the folder one stands in, as python -m finds them
+    try:
+        found = importlib.import_module(module_name)
+    except ImportError as error:
+        raise ValueError(f"{option} {reference!r} cannot be imported: {error}.") from error
+    try:
+        return getattr(found, name)
+    except AttributeError:
+        raise ValueError(f"{option} {reference!r}: {module_name} has no {name!r}.") from None

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import argparse
-import importlib
 import json
 import signal
-import sys
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -16,8 +14,9 @@ EXAMPLE = """example:
       --search my_project.searches:make
 
 The search is what the study was begun with: a function in an importable module, or a file made by
-joblib.dump, either of (F2ASearchCV, X, y). A study begun by f2a-tune tune knows it itself. A file
-is a pickle: give only one that you trust. SIGTERM and Ctrl-C leave the search cleanly."""
+joblib.dump, either of (F2ASearchCV, X, y). A study begun by f2a-tune tune knows it itself; if that
+was given --estimator module:factory, which is code, give the same here. A file is a pickle: give
+only one that you trust. SIGTERM and Ctrl-C leave the search cleanly."""
 
 
 def add_command(commands: Any) -> None:
@@ -92,6 +91,8 @@ def _search(options: argparse.Namespace, storage: Any) -> tuple[Any, Any, Any]:
         if not Path(options.search).is_file():
             raise ValueError(f"--search {options.search!r} is not there.")
         return _checked(joblib.load(options.search), options.search)
+    from f2a_tune.cli.values import imported
+
     return _checked(imported("--search", options.search)(), options.search)
 
 
@@ -101,20 +102,3 @@ def _checked(found: Any, given: str) -> tuple[Any, Any, Any]:
             f"--search {given!r} must give (F2ASearchCV, X, y), got {type(found).__name__}."
         )
     return found
-
-
-def imported(option: str, reference: str) -> Any:
-    """What ``module:name`` stands for."""
-    module_name, _, name = reference.partition(":")
-    if not module_name or not name:
-        raise ValueError(f"{option} {reference!r} must read module:name.")
-    if "" not in sys.path:
-        sys.path.insert(0, "")  # modules in the folder one stands in, as python -m finds them
-    try:
-        found = importlib.import_module(module_name)
-    except ImportError as error:
-        raise ValueError(f"{option} {reference!r} cannot be imported: {error}.") from error
-    try:
-        return getattr(found, name)
-    except AttributeError:
-        raise ValueError(f"{option} {reference!r}: {module_name} has no {name!r}.") from None

@@ -78,6 +78,9 @@ class WorkerHandle:
             self._generation = launcher.generation
             # Sent before the worker is there: it finds the message when it is, and warms itself.
             self._connection.send(Prepare(stamp.path, context, dict(shared_paths), last_payload))
+        except BrokenPipeError:
+            self._forget()
+            raise NotStartedError("a worker process did not start") from None
         except BaseException:
             stamp.close()
             raise

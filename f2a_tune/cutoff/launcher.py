@@ -243,8 +243,8 @@ def _cannot_start(reason: bytes) -> WorkerStartError:
 
 def _message(control: socket.socket, seconds: float) -> bytes:
     """What the zygote says next; nothing if it is gone."""
-    control.settimeout(seconds)
     try:
+        control.settimeout(seconds)
         return control.recv(1024)
     except BlockingIOError:
         return b""

@@ -18,6 +18,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Self
 
+from f2a_tune import clock
 from f2a_tune.checks import positive_integer, real_number
 from f2a_tune.cutoff import limits
 from f2a_tune.cutoff.context import Context
@@ -30,6 +31,7 @@ from f2a_tune.outcome import ErrorReport, Outcome
 # A worker that died while idle is no fault of the next call, which gets a new one; if new ones die
 # too, it is.
 TRIES = 3
+RETRY_SECONDS = 0.1
 # A standby unpickles the last call, so that what it imports is there when the next one comes; not
 # if it is so large that sending it would hold up the caller.
 LARGEST_REHEARSAL = 30_000
@@ -223,9 +225,12 @@ class _Engine:
                 return self._attempt(call, default_memory, fresh=attempt > 0)
             except NotStartedError as error:
                 reason = str(error)
-            except (OSError, WorkerStartError):
-                if self._end.alive:
+            except WorkerStartError as error:
+                if attempt == TRIES - 1 and self._end.alive:
                     raise
+                reason = str(error)
+                # Files, processes or memory may be short for a moment only.
+                clock.sleep_seconds(RETRY_SECONDS)
         return _died(f"{reason}, and so did {TRIES - 1} more")
 
     def _attempt(self, call: Call, default_memory: int | None, fresh: bool) -> Outcome:
@@ -255,18 +260,18 @@ class _Engine:
 
     def _stand_by(self) -> None:
         """Have one idle worker if it can be had; the running call must not suffer if not."""
-        with self._lock, suppress(OSError, WorkerStartError):
+        with self._lock, suppress(WorkerStartError, NotStartedError):
             if not self._idle:
                 self._idle.append(self._launch())
 
     def _launch(self) -> WorkerHandle:
-        return WorkerHandle(
-            self._launcher,
-            Stamp.create(self.folder.path, next(self._numbers)),
-            Context.current(),
-            self.folder.paths,
-            self._last_payload,
-        )
+        try:
+            stamp = Stamp.create(self.folder.path, next(self._numbers))
+            return WorkerHandle(
+                self._launcher, stamp, Context.current(), self.folder.paths, self._last_payload
+            )
+        except OSError as error:
+            raise WorkerStartError(f"worker processes cannot start: {error}") from error
 
 
 def _died(message: str) -> Outcome:
@@ -276,8 +281,10 @@ def _died(message: str) -> Outcome:
 def _end(launcher: Launcher, folder: SharedFolder, process_id: int) -> None:
     # A forked twin of the parent holds the same objects, but the workers are not its own.
     if os.getpid() == process_id:
-        launcher.close()
-        folder.remove()
+        try:
+            launcher.close()
+        finally:
+            folder.remove()
 
 
 def checked_call(

@@ -88,12 +88,12 @@ class StudyHistory:
         """
         if not self._again:
             return study
-        return _compat.study_with_trials(study, lambda: self._merged_trials(study))
+        return _compat.study_with_trials(study, self._one_a_configuration)
 
-    def _merged_trials(self, study: Study) -> list[FrozenTrial]:
+    def _one_a_configuration(self, trials: list[FrozenTrial]) -> list[FrozenTrial]:
         return [
             self._merged.get(trial.number, trial)
-            for trial in _compat.all_trials(study)
+            for trial in trials
             if trial.number not in self._again
         ]
 

@@ -50,7 +50,8 @@ def without_passwords(text: str) -> str:
     >>> without_passwords("--storage postgresql://me:secret@host/db")
     '--storage postgresql://me:***@host/db'
     """
-    return re.sub(r"(://[^:/@\s]*):[^@\s]*@", r"\1:***@", text)
+    text = re.sub(r"(://[^:/@\s]*):[^/\s]*@", r"\1:***@", text)
+    return re.sub(r"([?&]\w*pass\w*=)[^&\s'\"]*", r"\1***", text)
 
 
 def journal_storage(path: str) -> optuna.storages.JournalStorage:
@@ -86,14 +87,16 @@ def _database(url: str, what: str) -> Any:
         raise ImportError(f"{what} needs a driver that is missing.{extra}") from error
     except ArgumentError as error:
         raise ValueError(f"{what} is no URL of a database: {error}.") from error
-    except SQLAlchemyError as error:
+    except (SQLAlchemyError, RuntimeError) as error:  # the latter: tables of another Optuna
         reason = str(getattr(error, "orig", error)).strip().splitlines()
         raise ValueError(f"{what} cannot be opened: {reason[0] if reason else error}.") from error
 
 
-def loaded_study(storage: Any, study_name: str) -> Any:
-    """The study of that name."""
+def loaded_study(storage: Any, study_name: str, argument: str = "study_name=") -> Any:
+    """The study of that name; ``argument`` is what the user gave it as."""
     try:
         return optuna.load_study(study_name=study_name, storage=storage)
     except KeyError:
-        raise ValueError(f"--study-name {study_name!r} is not in the storage.") from None
+        raise ValueError(
+            f"{argument}{study_name!r} is not in the storage: begin it first, or check the name."
+        ) from None

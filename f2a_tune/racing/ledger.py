@@ -65,11 +65,6 @@ class Estimates:
             result[self.scored] = (n + 1 - mean_ranks(self.value[self.scored])) / n
         return result
 
-    @property
-    def leader(self) -> int | None:
-        """The configuration of the best estimate."""
-        return int(self.scored[0]) if self.n_scored else None
-
 
 class Ledger:
     """Grows by pulls and outcomes; forgets nothing.

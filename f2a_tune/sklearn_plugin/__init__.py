@@ -15,6 +15,7 @@ if TYPE_CHECKING:
         PartialValidationWarning,
         SearchInterruptedWarning,
     )
+    from f2a_tune.sklearn_plugin.session import StorageLostWarning
     from f2a_tune.sklearn_plugin.validation import FitTimeoutWarning, FoldScores, cross_val_score
 
 _HOMES = {
@@ -23,6 +24,7 @@ _HOMES = {
     "FoldScores": "validation",
     "PartialValidationWarning": "search",
     "SearchInterruptedWarning": "search",
+    "StorageLostWarning": "session",
     "cross_val_score": "validation",
 }
 
@@ -32,6 +34,7 @@ __all__ = [
     "FoldScores",
     "PartialValidationWarning",
     "SearchInterruptedWarning",
+    "StorageLostWarning",
     "cross_val_score",
 ]
 

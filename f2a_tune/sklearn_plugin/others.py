@@ -10,6 +10,7 @@ import math
 from typing import TYPE_CHECKING
 
 from f2a_tune import clock
+from f2a_tune.outcome import Kind
 from f2a_tune.racing import Pull, Race
 from f2a_tune.sklearn_plugin.account import Account
 from f2a_tune.sklearn_plugin.company import Company
@@ -65,12 +66,14 @@ class Others:
 
     def leave(self, account: Account) -> None:
         """The end: take in the last news, close what is ours and what the dead have left open."""
-        if self._company.shared:
-            self._company.wait_for_others()
-            self._company.look_around()
-            self._take_in(self._record.catch_up(), account)
-            self._inherit(anyway=True)
-        self._record.end()
+        try:
+            if self._company.shared:
+                self._record.patiently(self._company.wait_for_others)
+                self._record.patiently(self._company.look_around)
+                self._take_in(self._record.catch_up(), account)
+                self._inherit(anyway=True)
+        finally:
+            self._record.end()
 
     def _take_in(self, news: Iterable[News], account: Account | None) -> None:
         for one in news:
@@ -84,6 +87,8 @@ class Others:
             self._race.tell(pull, outcome)
             if account is not None:
                 account.add(one.pull.kind, one.pull.seconds)
+                for seconds in one.missed_seconds:
+                    account.add(Kind.GAVE_UP, seconds)
 
     def _is_running_here(self, news: News) -> bool:
         return bool(self._race.ledger.pending[news.place, news.fold])

@@ -173,6 +173,10 @@ class Players:
             with self._lock:
                 self.race.withdraw(pull)
             raise
+        if not outcome.ok and self.work.pool.closed:  # ended with the search: no fault of the fit
+            with self._lock:
+                self.race.withdraw(pull)
+            return
         with self._lock:
             spent = self.budget.spent_seconds
             kept = PullRecord.of(outcome, cutoff, spent, pull.reason)

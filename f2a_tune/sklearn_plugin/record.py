@@ -99,6 +99,8 @@ class News:
     place: int
     fold: int
     pull: PullRecord
+    missed_seconds: tuple[float, ...] = ()
+    """Of earlier pulls of this fold that were given up, and never seen here."""
 
 
 class SearchRecord:
@@ -377,8 +379,9 @@ class SearchRecord:
                 continue
             if fold in known and known[fold].result is not None:
                 continue  # a fold that has finished stays as it is
+            seen = 1 + len(known[fold].before) if fold in known else 0
             known[fold] = pull
-            yield News(place, fold, pull)
+            yield News(place, fold, pull, tuple(s for s, _ in pull.before[seen:]))
 
     def _score(self, configuration: ConfigurationRecord, fold: int) -> float:
         result = configuration.finished(fold)

@@ -12,6 +12,7 @@ import numbers
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -45,7 +46,7 @@ from f2a_tune.sklearn_plugin.results import (
     warn_partial,
 )
 from f2a_tune.sklearn_plugin.session import SearchInterruptedWarning, Session, Settings
-from f2a_tune.sklearn_plugin.studies import check_there, open_study, quiet_optuna
+from f2a_tune.sklearn_plugin.studies import open_study, quiet_optuna, storage_with
 from f2a_tune.sklearn_plugin.watching import Progress, Watch
 
 __all__ = ["F2ASearchCV", "PartialValidationWarning", "SearchInterruptedWarning"]
@@ -115,6 +116,9 @@ class F2ASearchCV(_compat.base_search_cv()):  # type: ignore[misc]
     >>> bool(search.fit(*load_iris(return_X_y=True)).best_score_ > 0.9)
     True
     """
+
+    study_attributes: Mapping[str, Any] = MappingProxyType({})
+    """Written to the study before the first fit; for programs that begin searches for others."""
 
     def __init__(
         self,
@@ -198,8 +202,9 @@ class F2ASearchCV(_compat.base_search_cv()):  # type: ignore[misc]
         """
         if self.storage is None or self.study_name is None:
             raise ValueError("join needs a storage and a study_name: where is the search?")
-        check_there(self.storage, self.study_name)
-        search = clone(self).set_params(resume=True, start=[])  # who began has tried it
+        storage = storage_with(self.storage, self.study_name)
+        # Who began has tried the estimator as it is.
+        search = clone(self).set_params(storage=storage, resume=True, start=[])
         return search._play(search._task(X, y, params), None).use(0.0)  # type: ignore[no-any-return]
 
     def _task(self, X: Any, y: Any, params: dict[str, Any]) -> _Task:
@@ -238,6 +243,8 @@ class F2ASearchCV(_compat.base_search_cv()):  # type: ignore[misc]
     def _play(self, task: _Task, watch: Watch | None) -> Session:
         with place_to_play(self.storage, self.policy, task.settings.n_players) as place:
             self.study_ = self._study(place.storage, task.data, task.space)
+            for name, value in self.study_attributes.items():
+                self.study_.set_user_attr(name, value)
             self.study_.set_user_attr(FOLDS, task.settings.n_folds)
             if task.settings.metric is not None:
                 self.study_.set_user_attr(METRIC, task.settings.metric)

@@ -21,6 +21,7 @@ from sklearn.exceptions import FitFailedWarning
 
 from f2a_tune.bandit import Policy
 from f2a_tune.clock import Budget
+from f2a_tune.cutoff.launcher import WorkerStartError
 from f2a_tune.outcome import FAILED, Kind
 from f2a_tune.racing import (
     ModelProposals,
@@ -169,6 +170,8 @@ class Session:
                     self._interrupted()
                 except StorageLostError as error:  # what has finished is in memory
                     _warn_of_storage(error)
+                except WorkerStartError as error:
+                    self._ended_by("players", error)
                 finally:
                     self.played_seconds = self.budget.spent_seconds - begin
                     self._leave()
@@ -192,17 +195,21 @@ class Session:
             self.played_seconds = self.budget.spent_seconds - begin
             self._leave()
             if trouble is not None:
-                if self.settings.raise_errors or not self.record.results:
-                    raise trouble
-                _warn(
-                    f"players of joblib's backend ended with {type(trouble).__name__}: {trouble}. "
-                    "The search is fitted with what they had written down.",
-                    RuntimeWarning,
-                )
+                self._ended_by("players of joblib's backend", trouble)
+
+    def _ended_by(self, who: str, trouble: Exception) -> None:
+        """What has finished before is not lost, unless the user wants to hear of every error."""
+        if self.settings.raise_errors or not self.record.results:
+            raise trouble
+        _warn(
+            f"{who} ended with {type(trouble).__name__}: {trouble}. The search is fitted with "
+            "what had finished until then.",
+            RuntimeWarning,
+        )
 
     def _call_off(self) -> None:
         """Not all backends end their workers when nobody waits for them any more."""
-        with suppress(StorageLostError):
+        with suppress(StorageLostError, *STORAGE_TROUBLE):
             self.others.call_off()
             self.company.wait_for_others(CLOSING_PATIENCE_SECONDS)
 
@@ -234,7 +241,7 @@ class Session:
 
     def best_partial(self, default: int) -> int:
         """With nothing validated on all folds: the best with its doubt taken off."""
-        found = self.race.recommend()
+        found = self.recommendation()
         return default if found is None else found.configuration
 
     def _players(self, work: Work) -> Players:

@@ -13,7 +13,7 @@ from optuna.exceptions import DuplicatedStudyError
 
 from f2a_tune import __version__
 from f2a_tune.optuna_plugin.journal import mend_journal
-from f2a_tune.optuna_plugin.storages import opened_storage
+from f2a_tune.optuna_plugin.storages import loaded_study, opened_storage
 from f2a_tune.sklearn_plugin.candidates import CandidateSpace
 from f2a_tune.sklearn_plugin.fold import FoldData
 
@@ -37,19 +37,14 @@ def quiet_optuna() -> Iterator[None]:
         optuna.logging.set_verbosity(before)
 
 
-def check_there(storage: Any, study_name: str) -> None:
-    """Whether there is a search of that name, begun by this library."""
+def storage_with(storage: Any, study_name: str) -> Any:
+    """The storage, opened, if it has a search of that name that this library has begun."""
     opened = opened_storage(storage)
     mend_journal(opened)
     with quiet_optuna():
-        try:
-            study = optuna.load_study(study_name=study_name, storage=opened)
-        except KeyError:
-            raise ValueError(
-                f"study_name={study_name!r} is not in the storage: begin the search first, or "
-                "check the name."
-            ) from None
+        study = loaded_study(opened, study_name)
     _check_made_here(study)
+    return opened
 
 
 def _check_made_here(study: optuna.Study) -> None:

@@ -27,6 +27,7 @@ from sklearn.utils import indexable
 from f2a_tune import clock
 from f2a_tune.checks import positive_number
 from f2a_tune.cutoff.dialogue import in_worker
+from f2a_tune.cutoff.limits import memory_limit
 from f2a_tune.cutoff.pool import CutoffPool, checked_memory
 from f2a_tune.optuna_plugin import cutoff_of, running
 from f2a_tune.outcome import FAILED, ErrorReport, Kind, Outcome
@@ -112,7 +113,7 @@ def cross_val_score(
     n_players = min(effective_n_jobs(n_jobs), len(data.splits))
     outcomes: dict[int, Outcome] = {}
     if in_worker() and cutoff is None:
-        found: Folds = _in_place(data)
+        found: Folds = _in_place(data, memory)
     else:
         found = _in_workers(data, limits, n_players)
     try:
@@ -165,11 +166,12 @@ def _deadline(trial: Any) -> float:
     return started + cutoff_of(trial)
 
 
-def _in_place(data: FoldData) -> Folds:
+def _in_place(data: FoldData, memory: int | None) -> Folds:
     for fold in range(len(data.splits)):
         begin = clock.monotonic_seconds()
         try:
-            value = score_fold(data, fold)
+            with memory_limit(memory):
+                value = score_fold(data, fold)
         except MemoryError as error:
             seconds = clock.monotonic_seconds() - begin
             yield fold, Outcome.out_of_memory(_report(error), seconds)
