@@ -49,6 +49,8 @@ def without_passwords(text: str) -> str:
     --------
     >>> without_passwords("--storage postgresql://me:secret@host/db")
     '--storage postgresql://me:***@host/db'
+    >>> without_passwords("postgresql://host/db?user=me&password=secret")
+    'postgresql://host/db?user=me&password=***'
     """
     text = re.sub(r"(://[^:/@\s]*):[^/\s]*@", r"\1:***@", text)
     return re.sub(r"([?&]\w*pass\w*=)[^&\s'\"]*", r"\1***", text)

@@ -15,7 +15,7 @@ import pytest
 from f2a_tune.cli import main
 from f2a_tune.cli.job import space_of_toml
 from f2a_tune.cli.tables import read_table
-from f2a_tune.cli.values import seconds
+from f2a_tune.cli.values import check_writable, seconds
 
 pytest.importorskip("pandas")
 
@@ -241,3 +241,52 @@ def test_broken_quotes_are_one_line(tmp_path, capsys):
     path.write_text('a,y\n"1,u\n' + "x" * 200_000)
     assert main(["tune", str(path), "--target", "y"]) == 2
     assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_a_storage_that_is_lost_at_the_end_does_not_cost_the_model(
+    tmp_path, capsys, mixed_csv, monkeypatch
+):
+    from optuna.exceptions import StorageInternalError
+
+    import f2a_tune.reading
+
+    def lost(study):
+        raise StorageInternalError("the server is gone")
+
+    monkeypatch.setattr(f2a_tune.reading, "read_study", lost)
+    model = tmp_path / "model.joblib"
+    options = [*QUICK, "--save", str(model), "--report", str(tmp_path / "page.html")]
+    assert main(["tune", str(mixed_csv), "--target", "-1", *options]) == 0
+    shown = capsys.readouterr()
+    assert "the server is gone" in shown.err
+    assert "best score: 0." in shown.out
+    assert f"model: {model}" in shown.out
+    assert joblib.load(model).predict is not None
+    assert not (tmp_path / "page.html").exists()
+
+
+@pytest.mark.parametrize("error", ["optuna", "workers"])
+def test_errors_of_storages_and_workers_are_one_line(error, capsys, mixed_csv, monkeypatch):
+    from optuna.exceptions import StorageInternalError
+
+    from f2a_tune import F2ASearchCV
+    from f2a_tune.cutoff.launcher import WorkerStartError
+
+    kinds = {"optuna": StorageInternalError, "workers": WorkerStartError}
+
+    def fit(self, X, y):
+        raise kinds[error]("it is\ngone")
+
+    monkeypatch.setattr(F2ASearchCV, "fit", fit)
+    assert main(["tune", str(mixed_csv), "--target", "-1", *QUICK]) == 2
+    assert capsys.readouterr().err == "f2a-tune: it is gone\n"
+
+
+def test_files_that_cannot_be_written_are_refused_before_the_work(tmp_path, monkeypatch):
+    path = tmp_path / "model.joblib"
+    path.touch()
+    writable = os.access
+    monkeypatch.setattr(os, "access", lambda p, mode: str(p) != str(path) and writable(p, mode))
+    with pytest.raises(ValueError, match="cannot be written to"):
+        check_writable("--save", str(path))
+    check_writable("--save", str(tmp_path / "another.joblib"))

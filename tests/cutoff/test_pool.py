@@ -449,3 +449,37 @@ def test_other_bad_input_starts_no_process(monkeypatch):
         run_with_cutoff(print, threading.Lock(), cutoff=1)
     with pytest.raises(TypeError, match="name must be a text"):
         CutoffPool(1).share("", 1)
+
+
+def test_what_starts_workers_fails_once_and_comes_back(monkeypatch):
+    with CutoffPool(1) as pool:
+        assert pool.run(os.getpid, cutoff=60).ok
+        launcher = pool._engine._launcher
+        if not hasattr(launcher, "_begin"):
+            pytest.skip("this start method has no such process")
+        really, tries = launcher._begin, []
+
+        def begin():
+            tries.append(1)
+            if len(tries) == 1:
+                raise OSError(24, "Too many open files")
+            return really()
+
+        monkeypatch.setattr(launcher, "_begin", begin)
+        launcher._process.kill()
+        launcher._process.wait()
+        assert pool.run(os.getpid, cutoff=60).ok
+        assert len(tries) == 2
+
+
+def test_workers_that_cannot_start_are_an_error(monkeypatch):
+    with CutoffPool(1) as pool:
+        assert pool.run(os.getpid, cutoff=60).ok
+
+        def launch():
+            raise OSError(24, "Too many open files")
+
+        monkeypatch.setattr(pool._engine._launcher, "launch", launch)
+        pool._engine._idle.clear()
+        with pytest.raises(WorkerStartError, match="Too many open files"):
+            pool.run(os.getpid, cutoff=60)

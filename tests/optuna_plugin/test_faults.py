@@ -5,6 +5,7 @@ import signal
 import time
 from contextlib import suppress
 
+import numpy as np
 import optuna
 import pytest
 from optuna.distributions import FloatDistribution
@@ -16,6 +17,7 @@ from f2a_tune import (
     WaitUCBSampler,
     best_configuration,
     budget_summary,
+    cross_val_score,
     cutoff_of,
     optimize,
 )
@@ -285,3 +287,19 @@ def test_no_callbacks_at_all():
     study = optuna.create_study()
     optimize(study, lambda trial: 1.0, n_trials=1, callbacks=None)
     assert states(study) == [TrialState.COMPLETE]
+
+
+def test_a_memory_limit_is_kept_where_the_whole_objective_runs_in_a_worker():
+    from sklearn.dummy import DummyClassifier
+
+    class Greedy(DummyClassifier):
+        def fit(self, X, y):
+            self.all_ = np.ones(2**29, dtype=np.uint8)
+            return super().fit(X, y)
+
+    def objective(trial):
+        X, y = np.zeros((20, 1)), np.arange(20) % 2
+        return cross_val_score(Greedy(), X, y, cv=2, memory=2**27).mean()
+
+    with pytest.raises(ValueError, match="all 2 fits failed.*MemoryError"):
+        optimize(optuna.create_study(), objective, n_trials=1)

@@ -176,7 +176,7 @@ def test_sigterm_leaves_cleanly(tmp_path):
     wait_for_trials(url, 2)
     command = [sys.executable, "-m", "f2a_tune", "worker", "--storage", url, "--study-name", "s"]
     worker = subprocess.Popen(
-        [*command, "--search", "tests.sklearn_plugin.joint:make"],
+        [*command, "--search", "tests.sklearn_plugin.joint:make", "--jobs", "3"],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -190,7 +190,8 @@ def test_sigterm_leaves_cleanly(tmp_path):
     assert sorted(note["left"] for note in notes) == [False, True]
     main.communicate(timeout=120)
     assert main.returncode == 0
-    assert TrialState.RUNNING not in {trial.state for trial in study_of(url).trials}
+    states = {trial.state for trial in study_of(url).trials}
+    assert not states & {TrialState.RUNNING, TrialState.FAIL}
 
 
 def test_a_torn_journal_is_survived_or_refused(tmp_path):

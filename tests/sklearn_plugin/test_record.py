@@ -177,3 +177,46 @@ def test_a_score_between_whose_two_writes_its_run_was_killed(study):
     mine.catch_up()
     mine.claim(0)
     assert study.trials[0].intermediate_values == {0: 0.2}
+
+
+def test_give_ups_that_were_never_seen_are_heard_of(study):
+    mine, theirs = record(study), record(study, "other")
+    place = theirs.begin(row(0.5))
+    write(theirs, place, 0, GAVE_UP)
+    (first,) = mine.catch_up()
+    assert first.missed_seconds == ()
+    write(theirs, place, 0, GAVE_UP)
+    write(theirs, place, 0, GAVE_UP)
+    write(theirs, place, 0, finished(0.2))
+    (last,) = mine.catch_up()
+    assert len(last.pull.before) == 3
+    assert last.missed_seconds == (1.0, 1.0)
+
+
+def test_with_nothing_fully_validated_the_race_says_what_is_best(study):
+    mine = SearchRecord(study, SPACE, 5, None, "me")
+    lucky, steady = mine.begin(row(0.1)), mine.begin(row(0.2))
+    write(mine, lucky, 0, finished(0.8))
+    for fold, score in enumerate([0.3, 0.8, 0.7]):
+        write(mine, steady, fold, finished(score))
+    study.set_user_attr("f2a:folds", 5)
+    reading = read_study(study)
+    assert not reading.fully_validated
+    assert reading.winner.number == lucky  # half a point above on the fold that both have
+
+
+@pytest.mark.parametrize("said", [-1, 0, 1e12, "many", None])
+def test_a_number_of_folds_that_makes_no_sense_is_not_believed(study, said):
+    mine = record(study)
+    write(mine, mine.begin(row(0.5)), 1, finished(0.2))
+    study.set_user_attr("f2a:folds", said)
+    assert read_study(study).n_folds == 2
+    assert read_study(study).winner.mean == 0.2
+
+
+def test_names_of_other_studies_stay_as_they_are():
+    study = optuna.create_study()
+    study.optimize(
+        lambda t: t.suggest_float("lr@a", 0, 1) + t.suggest_float("lr@b", 2, 3), n_trials=3
+    )
+    assert set(read_study(study).winner.params) == {"lr@a", "lr@b"}

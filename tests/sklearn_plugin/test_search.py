@@ -143,6 +143,55 @@ def test_failing_configurations():
         search(Toy(fail=True), {"quality": [0.1]}).fit(X, Y)
 
 
+class FailsLater(Toy):
+    """Fails on its second fold, if it is told to."""
+
+    def fit(self, X, y):
+        if self.fail and X[0, 0] != FIRST:
+            raise RuntimeError("no luck")
+        return super().fit(X, y)
+
+    def score(self, X, y):
+        return self.quality - 1
+
+
+FIRST = X[5:][0, 0]
+
+
+def test_an_error_score_does_not_make_a_winner_of_what_has_failed():
+    folds = [(np.arange(5, 150), np.arange(5)), (np.arange(10), np.arange(10, 20))]
+    space = [{"quality": [0.9, 0.8]}, {"fail": [True], "quality": [0.95]}]
+    found = search(FailsLater(), space, cv=folds, error_score=0.0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", PartialValidationWarning)
+        warnings.simplefilter("ignore", FitFailedWarning)
+        found.fit(X, Y)
+    assert found.best_params_["quality"] == 0.9
+
+
+def test_workers_that_cannot_start_any_more_do_not_cost_the_result(monkeypatch):
+    from f2a_tune.cutoff.launcher import WorkerStartError
+    from f2a_tune.sklearn_plugin import players
+
+    found = search(Toy(), {"quality": uniform(0, 1)}, cv=2)
+    n_calls, really = 0, players.CutoffPool.perform
+
+    def perform(pool, call):
+        nonlocal n_calls
+        n_calls += 1
+        if n_calls > 20:
+            raise WorkerStartError("worker processes cannot start: no more files")
+        return really(pool, call)
+
+    monkeypatch.setattr(players.CutoffPool, "perform", perform)
+    with pytest.warns(RuntimeWarning, match="no more files"):
+        found.fit(X, Y)
+    assert found.best_score_ > 0
+    n_calls = 20
+    with pytest.raises(WorkerStartError):
+        search(Toy(), {"quality": uniform(0, 1)}, cv=2).fit(X, Y)
+
+
 class Misses(Toy):
     """Looks for a file that is not there."""
 
@@ -295,14 +344,19 @@ def test_scikit_learns_progress_bar_works_for_killed_pulls():
     assert found.fit(X, Y).best_score_ == 0.9
 
 
-def test_ctrl_c_leaves_it_fitted():
+@pytest.mark.parametrize("n_jobs", [1, 3])
+def test_ctrl_c_leaves_it_fitted(n_jobs):
     pid = os.getpid()
     timer = threading.Timer(6.0, os.kill, (pid, signal.SIGINT))
-    found = search(Toy(seconds=0.05), {"quality": uniform(0, 1)}, cv=2)
+    found = search(Toy(seconds=0.3), {"quality": uniform(0, 1)}, cv=2, n_jobs=n_jobs)
     timer.start()
-    with pytest.warns(SearchInterruptedWarning):
-        found.fit(X, Y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", FitFailedWarning)  # fits in flight have not failed
+        with pytest.warns(SearchInterruptedWarning):
+            found.fit(X, Y)
     assert found.best_score_ > 0
+    assert TrialState.FAIL not in {trial.state for trial in found.study_.trials}
+    assert not found.cv_results_["n_failed"].any()
     assert found.predict(X).shape == (150,)
     assert TrialState.RUNNING not in {trial.state for trial in found.study_.trials}
 
