@@ -301,5 +301,5 @@ def test_a_memory_limit_is_kept_where_the_whole_objective_runs_in_a_worker():
         X, y = np.zeros((20, 1)), np.arange(20) % 2
         return cross_val_score(Greedy(), X, y, cv=2, memory=2**27).mean()
 
-    with pytest.raises(ValueError, match="all 2 fits failed.*MemoryError"):
+    with pytest.raises(ValueError, match=r"all 2 fits failed.*MemoryError"):
         optimize(optuna.create_study(), objective, n_trials=1)
