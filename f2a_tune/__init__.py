@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from f2a_tune.outcome import Outcome
     from f2a_tune.sklearn_plugin import F2ASearchCV, cross_val_score
 
-__version__ = "0.1.0.dev0"
+__version__ = "0.1.0"
 
 _HOMES = {
     "CutoffPool": "f2a_tune.cutoff",
