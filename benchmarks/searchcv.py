@@ -338,8 +338,8 @@ def punctual(seconds: float, runs: int) -> dict[str, Any]:
             "best score": statistics.mean(accuracy),
         }
         print(found[f"n_jobs={n_jobs}"])
-    kept = [one.cmdline() for one in psutil.Process().children(recursive=True)]
-    busy = [one for one in psutil.Process().children(recursive=True) if _is_busy(one)]
+    kept = psutil.Process().children(recursive=True)
+    busy = [one for one in kept if _is_busy(one)]
     found["processes kept for the next search"], found["processes still busy"] = (
         len(kept),
         len(busy),
