@@ -141,7 +141,8 @@ def draw(meters: dict[str, Meter], path: Path) -> None:
             axis.plot(
                 [b["pulls"] for b in meter.blocks], [b[name] for b in meter.blocks], label=kind
             )
-        axis.set(title=name, xlabel="pulls", ylim=(0, None))
+        highest = max(block[name] for meter in meters.values() for block in meter.blocks)
+        axis.set(title=name, xlabel="pulls", ylim=(0, 1.15 * highest))
     axes[0].legend()
     figure.savefig(path, dpi=100)
 
