@@ -27,6 +27,8 @@ from f2a_tune.sklearn_plugin.pulls import PullRecord, metric_of
 from f2a_tune.sklearn_plugin.record import FOLD, FOLDS, METRIC, UNIT
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from optuna import Study
     from optuna.trial import FrozenTrial
 
@@ -247,29 +249,9 @@ def _of_trials(trials: list[FrozenTrial]) -> list[ConfigurationLine]:
     for trial in trials:
         row = rows.setdefault(configuration_key(trial.params), len(rows))
         members.setdefault(row, []).append(trial)
-        if not trial.state.is_finished():
-            continue
-        at = math.nan
-        if trial.datetime_complete is not None and start is not None:
-            at = (trial.datetime_complete - start).total_seconds()
-        plan = Plan.of(trial)
-        seconds = seconds_of(trial)
-        mine = pulls.setdefault(row, [])
-        kind = _kind(trial, plan)
-        done = sum(pull.score is not None for pull in mine)
-        mine.append(
-            PullLine(
-                row,
-                done if kind is Kind.FINISHED else 0,
-                kind,
-                0.0 if math.isnan(seconds) else seconds,
-                math.inf if plan is None else plan.cutoff_seconds,
-                trial.value if kind is Kind.FINISHED else None,
-                at,
-                "" if plan is None else plan.reason,
-                str(trial.user_attrs.get(ERROR, "")),
-            )
-        )
+        if trial.state.is_finished():
+            mine = pulls.setdefault(row, [])
+            mine.append(_line_of_trial(trial, row, mine, start))
     return [
         ConfigurationLine(
             row,
@@ -279,6 +261,28 @@ def _of_trials(trials: list[FrozenTrial]) -> list[ConfigurationLine]:
         )
         for row, found in members.items()
     ]
+
+
+def _line_of_trial(
+    trial: FrozenTrial, row: int, earlier: list[PullLine], start: datetime | None
+) -> PullLine:
+    at = math.nan
+    if trial.datetime_complete is not None and start is not None:
+        at = (trial.datetime_complete - start).total_seconds()
+    plan, seconds = Plan.of(trial), seconds_of(trial)
+    kind = _kind(trial, plan)
+    done = sum(pull.score is not None for pull in earlier)
+    return PullLine(
+        row,
+        done if kind is Kind.FINISHED else 0,
+        kind,
+        0.0 if math.isnan(seconds) else seconds,
+        math.inf if plan is None else plan.cutoff_seconds,
+        trial.value if kind is Kind.FINISHED else None,
+        at,
+        "" if plan is None else plan.reason,
+        str(trial.user_attrs.get(ERROR, "")),
+    )
 
 
 def _kind(trial: FrozenTrial, plan: Plan | None) -> Kind:

@@ -143,20 +143,22 @@ def optimize(
     progress = Progress(show_progress_bar, total, n_trials)
     with _compat.optimize_loop(study), CutoffPool(n_players, preload=preload) as pool:
         table = _Table(study, pool, pool.share("objective", packed), run, limits)
-        player = _Player(table, watchers, caught, progress)
         try:
-            play = player.play if n_players == 1 else player.play_in_thread
-            player.crew.play(play, n_players)
-        except (
-            BaseException
-        ):  # Ctrl-C while the players are in threads: let them close their trials
-            player.crew.end()
-            pool.close()
-            player.crew.wait_until_idle(CLOSING_PATIENCE_SECONDS)
-            raise
+            _play_here(_Player(table, watchers, caught, progress), pool, n_players)
         finally:
             progress.close()
             record_run(study, run.name, run.budget.spent_seconds, n_players)
+
+
+def _play_here(player: _Player, pool: CutoffPool, n_players: int) -> None:
+    try:
+        play = player.play if n_players == 1 else player.play_in_thread
+        player.crew.play(play, n_players)
+    except BaseException:  # Ctrl-C while players are in threads: let them close their trials
+        player.crew.end()
+        pool.close()
+        player.crew.wait_until_idle(CLOSING_PATIENCE_SECONDS)
+        raise
 
 
 @dataclass(frozen=True)
