@@ -17,14 +17,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from optuna.exceptions import StorageInternalError, UpdateFinishedTrialError
+from optuna.exceptions import UpdateFinishedTrialError
 from optuna.trial import TrialState, create_trial
 
 from f2a_tune import _compat, clock
-from f2a_tune.logging import get_logger
 from f2a_tune.optuna_plugin.plan import finite_or_none, number_or
 from f2a_tune.outcome import FAILED, Kind
 from f2a_tune.sklearn_plugin.fold import FoldResult
+from f2a_tune.sklearn_plugin.patience import Patience
 from f2a_tune.sklearn_plugin.pulls import PullRecord, metric_of
 
 if TYPE_CHECKING:
@@ -40,24 +40,11 @@ FOLD = "f2a:fold:"
 OWNER = "f2a:owner"
 METRIC = "f2a:metric"  # of the study: which of several scores decides
 FOLDS = "f2a:folds"  # of the study: how many there are
-# How long a storage that does not answer is waited for, and how often it is asked.
-STORAGE_PATIENCE_SECONDS = 60.0
-STORAGE_RETRY_SECONDS = 0.5
-LAST_SECONDS = 0.1
 # How many of the last writes say how fast the storage is, and how many writes a pull may need.
 PACES = 9
 WRITES_OF_A_PULL = 3
-STORAGE_TROUBLE = (StorageInternalError, OSError)
-"""What a storage raises while it cannot be reached."""
 
 T = TypeVar("T")
-
-
-class StorageLostError(Exception):
-    """A storage could not be reached for as long as there was time."""
-
-
-_logger = get_logger("f2a_tune.search")
 
 
 @dataclass
@@ -128,8 +115,7 @@ class SearchRecord:
         self._places: dict[bytes, int] = {}
         self._read: set[int] = set()
         """Numbers of closed trials, which cannot change any more."""
-        self.seconds_left: Callable[[], float] = lambda: math.inf
-        """Of the budget: nobody waits much longer for a storage that does not answer."""
+        self.patiently = Patience()
         self._n_open = 0
         """Trials that are open and ours."""
         self._open_lock = threading.Lock()
@@ -138,19 +124,6 @@ class SearchRecord:
         """Seconds of the last writes that opened and closed a trial."""
         self._open: dict[int, FrozenTrial] = {}
         """Open trials of others, by place."""
-
-    def patiently(self, call: Callable[[], T]) -> T:
-        """Call something that needs the storage, again and again while it cannot be reached."""
-        begin = clock.monotonic_seconds()
-        while True:
-            try:
-                return call()
-            except STORAGE_TROUBLE as error:
-                waited = clock.monotonic_seconds() - begin
-                if waited > min(STORAGE_PATIENCE_SECONDS, self.seconds_left() + LAST_SECONDS):
-                    raise StorageLostError(str(error)) from error
-                _logger.warning("the study's storage does not answer, trying again: %s", error)
-                clock.sleep_seconds(STORAGE_RETRY_SECONDS)
 
     @property
     def pulls(self) -> list[PullRecord]:
@@ -196,7 +169,23 @@ class SearchRecord:
             user_attrs=attributes,
             intermediate_values=self._reported(folds),
         )
-        return self._timed(self._openings, lambda: _compat.begin_trial(self.study, template))
+        tried = False
+
+        def begin() -> Trial:
+            nonlocal tried
+            begun = self._begun(attributes[UNIT]) if tried else None
+            tried = True
+            return begun or _compat.begin_trial(self.study, template)
+
+        return self._timed(self._openings, begin)
+
+    def _begun(self, unit: list[float | None]) -> Trial | None:
+        """The open trial of a write that went well, though its answer was lost."""
+        for trial in _compat.open_trials(self.study):
+            found = trial.user_attrs
+            if found.get(OWNER) == self.owner and found.get(UNIT) == unit:
+                return _compat.live_trial(self.study, trial)
+        return None
 
     def _timed(self, paces: deque[float], call: Callable[[], T]) -> T:
         """Write patiently; the seconds of the attempt that went well are kept."""

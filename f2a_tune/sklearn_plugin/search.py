@@ -38,7 +38,8 @@ from f2a_tune.sklearn_plugin.elsewhere import (
     play_elsewhere,
 )
 from f2a_tune.sklearn_plugin.fold import FoldData
-from f2a_tune.sklearn_plugin.record import FOLDS, METRIC, STORAGE_TROUBLE
+from f2a_tune.sklearn_plugin.patience import STORAGE_TROUBLE
+from f2a_tune.sklearn_plugin.record import FOLDS, METRIC
 from f2a_tune.sklearn_plugin.results import (
     PartialValidationWarning,
     cv_results,

@@ -37,9 +37,10 @@ from f2a_tune.sklearn_plugin.candidates import CandidateSpace
 from f2a_tune.sklearn_plugin.company import Company
 from f2a_tune.sklearn_plugin.fold import FoldData
 from f2a_tune.sklearn_plugin.others import Others
+from f2a_tune.sklearn_plugin.patience import STORAGE_TROUBLE, StorageLostError
 from f2a_tune.sklearn_plugin.players import Event, Players, Work
 from f2a_tune.sklearn_plugin.pools import lent_pool
-from f2a_tune.sklearn_plugin.record import STORAGE_TROUBLE, SearchRecord, StorageLostError
+from f2a_tune.sklearn_plugin.record import SearchRecord
 from f2a_tune.sklearn_plugin.sampled import SampledProposals
 
 if TYPE_CHECKING:
@@ -151,7 +152,7 @@ class Session:
         self.watchers: list[Callable[[Event], bool]] = [*settings.callbacks]
         self.played_seconds = 0.0
         self.interrupted = False
-        self.record.seconds_left = lambda: budget.remaining_seconds
+        self.record.patiently.seconds_left = lambda: budget.remaining_seconds
 
     def play(self) -> None:
         """Take in what there is, play here, and close the record."""

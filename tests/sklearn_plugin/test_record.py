@@ -3,9 +3,11 @@
 import optuna
 import pytest
 from optuna.distributions import FloatDistribution
+from optuna.exceptions import StorageInternalError
 from optuna.trial import TrialState
 from sklearn.linear_model import Ridge
 
+from f2a_tune import _compat
 from f2a_tune.outcome import Kind, Outcome
 from f2a_tune.reading import read_study
 from f2a_tune.sklearn_plugin.candidates import CandidateSpace
@@ -220,3 +222,23 @@ def test_names_of_other_studies_stay_as_they_are():
         lambda t: t.suggest_float("lr@a", 0, 1) + t.suggest_float("lr@b", 2, 3), n_trials=3
     )
     assert set(read_study(study).winner.params) == {"lr@a", "lr@b"}
+
+
+def test_a_trial_whose_answer_was_lost_is_not_begun_twice(study, monkeypatch):
+    really, answers = _compat.begin_trial, []
+
+    def begin(*args):
+        trial = really(*args)
+        answers.append(trial)
+        if len(answers) == 1:
+            raise StorageInternalError("the server was stopped before it could answer")
+        return trial
+
+    monkeypatch.setattr(_compat, "begin_trial", begin)
+    mine = record(study)
+    place = mine.begin(row(0.5))
+    write(mine, place, 0, finished(0.2))
+    mine.end()
+    (trial,) = study.trials
+    assert trial.state is TrialState.PRUNED
+    assert trial.intermediate_values == {0: 0.2}
