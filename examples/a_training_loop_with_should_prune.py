@@ -29,7 +29,7 @@ def objective(trial: optuna.Trial) -> float:
 study = optuna.create_study(
     sampler=WaitUCBSampler(seed=0), pruner=WaitUCBPruner(optuna.pruners.MedianPruner())
 )
-study.optimize(objective, n_trials=60, timeout=30)
+study.optimize(objective, n_trials=60, timeout=15)
 
 print(f"best loss {study.best_value:.5f} with {study.best_params}")
 print(f"a trial is waited for {cutoff_of(study.trials[-1]):.2f} s now")
