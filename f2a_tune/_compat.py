@@ -180,7 +180,9 @@ def begin_trial(study: Study, template: FrozenTrial) -> Trial:
     return Trial(study, study._storage.create_new_trial(study._study_id, template))
 
 
-def close_trial(study: Study, trial: Trial, state: TrialState, value: float | None) -> None:
+def close_trial(
+    study: Study, trial: Trial | FrozenTrial, state: TrialState, value: float | None
+) -> None:
     """End a trial in one write, a third of what ``study.tell`` takes; nothing if it has ended."""
     from optuna.exceptions import UpdateFinishedTrialError
 

@@ -169,8 +169,11 @@ class Ledger:
             self._spent[row, fold] = np.nan_to_num(outcome.seconds)
             self._sum_up(row, fold)
         elif outcome.kind is Kind.GAVE_UP:
-            self._waited[row, fold] = max(self._waited[row, fold], outcome.seconds)
-            self._longest[row] = max(self._longest[row], outcome.seconds)
+            # What it took beyond its cutoff, a worker that hung before the fit, is not the fit's.
+            cutoff = outcome.cutoff_seconds or pull.cutoff_seconds
+            waited = min(outcome.seconds, cutoff)
+            self._waited[row, fold] = max(self._waited[row, fold], waited)
+            self._longest[row] = max(self._longest[row], waited)
         else:
             self._failed[row] = True
         self.n_scored += self._is_scored(row)

@@ -13,6 +13,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -43,6 +44,8 @@ FOLDS = "f2a:folds"  # of the study: how many there are
 # How many of the last writes say how fast the storage is, and how many writes a pull may need.
 PACES = 9
 WRITES_OF_A_PULL = 3
+
+PRUNED = TrialState.PRUNED
 
 T = TypeVar("T")
 
@@ -169,23 +172,7 @@ class SearchRecord:
             user_attrs=attributes,
             intermediate_values=self._reported(folds),
         )
-        tried = False
-
-        def begin() -> Trial:
-            nonlocal tried
-            begun = self._begun(attributes[UNIT]) if tried else None
-            tried = True
-            return begun or _compat.begin_trial(self.study, template)
-
-        return self._timed(self._openings, begin)
-
-    def _begun(self, unit: list[float | None]) -> Trial | None:
-        """The open trial of a write that went well, though its answer was lost."""
-        for trial in _compat.open_trials(self.study):
-            found = trial.user_attrs
-            if found.get(OWNER) == self.owner and found.get(UNIT) == unit:
-                return _compat.live_trial(self.study, trial)
-        return None
+        return self._timed(self._openings, lambda: _compat.begin_trial(self.study, template))
 
     def _timed(self, paces: deque[float], call: Callable[[], T]) -> T:
         """Write patiently; the seconds of the attempt that went well are kept."""
@@ -286,6 +273,11 @@ class SearchRecord:
                 self._store(configuration)  # what was noted when it was interrupted
             if configuration.trial is not None:
                 self._close(configuration, configuration.trial)
+        # A database that is stopped after it has begun a trial, and before it could say so, is
+        # asked again, by us or by Optuna: what the first write has begun is nobody's.
+        for trial in self.patiently(lambda: _compat.open_trials(self.study)):
+            if self.owner and trial.user_attrs.get(OWNER) == self.owner:
+                self.patiently(partial(_compat.close_trial, self.study, trial, PRUNED, None))
 
     def _close(self, configuration: ConfigurationRecord, trial: Trial) -> None:
         if configuration.count(*FAILED) > 0:
@@ -293,7 +285,7 @@ class SearchRecord:
             return
         reported = self._reported(configuration.pulls)
         last = reported[max(reported)] if reported else None  # as Optuna values a pruned trial
-        self._end_trial(configuration, trial, TrialState.PRUNED, last)
+        self._end_trial(configuration, trial, PRUNED, last)
 
     def _end_trial(
         self,

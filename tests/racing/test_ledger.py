@@ -103,3 +103,11 @@ def test_evaluations_that_are_not_paired_have_no_offsets():
         fill(ledger, scores)
     assert repeated.estimates().value[2] == pytest.approx(1.25)
     assert paired.estimates().value[2] < 1.25
+
+
+def test_what_a_worker_took_beyond_the_cutoff_is_not_the_fits():
+    ledger = Ledger(2)
+    pull = Pull(0, 0, 0.2)
+    ledger.start(pull)
+    ledger.finish(pull, Outcome.gave_up(0.2, seconds=10.2))  # it hung before the fit began
+    assert ledger.waited[0] == 0.2

@@ -224,7 +224,7 @@ def test_names_of_other_studies_stay_as_they_are():
     assert set(read_study(study).winner.params) == {"lr@a", "lr@b"}
 
 
-def test_a_trial_whose_answer_was_lost_is_not_begun_twice(study, monkeypatch):
+def test_a_trial_whose_answer_was_lost_is_not_left_open(study, monkeypatch):
     really, answers = _compat.begin_trial, []
 
     def begin(*args):
@@ -239,6 +239,7 @@ def test_a_trial_whose_answer_was_lost_is_not_begun_twice(study, monkeypatch):
     place = mine.begin(row(0.5))
     write(mine, place, 0, finished(0.2))
     mine.end()
-    (trial,) = study.trials
-    assert trial.state is TrialState.PRUNED
-    assert trial.intermediate_values == {0: 0.2}
+    assert [trial.state for trial in study.trials] == [TrialState.PRUNED] * 2
+    assert [trial.intermediate_values for trial in study.trials] == [{}, {0: 0.2}]
+    (only,) = read_study(study).configurations
+    assert only.scores == [0.2]
