@@ -17,6 +17,7 @@ from f2a_tune import clock
 from f2a_tune.cutoff.context import Context
 from f2a_tune.cutoff.launcher import Launcher
 from f2a_tune.cutoff.messages import Answer, Hello, Prepare, Question, Reply, Task
+from f2a_tune.cutoff.processes import is_stopped
 from f2a_tune.cutoff.stamp import Stamp
 from f2a_tune.outcome import ErrorReport, Kind, Outcome
 
@@ -28,7 +29,8 @@ LOADING_SECONDS = 10.0
 RESULT_SECONDS = 60.0
 # A call that is over by then needs no standby, and should not share the cores with its start.
 QUICK_SECONDS = 0.002
-# How often to look whether a call has begun that is late to begin.
+# When to look whether a call has begun, however long its cutoff, and how often if it is late.
+LOOK_SECONDS = 1.0
 LOOK_AGAIN_SECONDS = 0.002
 # poll() counts milliseconds in 32 bits; a longer wait is made of several.
 LONGEST_POLL_SECONDS = 3600.0
@@ -146,7 +148,7 @@ class WorkerHandle:
 
     def _await_end(self, sent: float, call: Call) -> Outcome:
         cutoff_seconds = call.cutoff_seconds
-        deadline = min(sent + cutoff_seconds, call.latest)
+        deadline = min(sent + min(cutoff_seconds, LOOK_SECONDS), call.latest)
         while True:
             wait = min(max(deadline - clock.monotonic_seconds(), 0.0), LONGEST_POLL_SECONDS)
             if self._connection.poll(wait):
@@ -171,6 +173,9 @@ class WorkerHandle:
                 if started is not None and ended is not None:
                     return _result_too_slow(ended - started)
                 return Outcome.gave_up(cutoff_seconds, now - (started or sent))
+            if started is None and self._pid is not None and is_stopped(self._pid):
+                self.kill()  # somebody has stopped it before the call: no fault of the call
+                raise NotStartedError("a worker process was stopped before it began the call")
             # It may begin at any moment, and its cutoff counts from then: look again soon.
             deadline = limit if started is not None else min(limit, now + LOOK_AGAIN_SECONDS)
 

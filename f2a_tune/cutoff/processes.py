@@ -44,10 +44,20 @@ def children_of(pid: int) -> list[int]:
 
 def has_ended(pid: int) -> bool:
     """Whether the process is gone, or a zombie that waits to be buried."""
+    return _state(pid) in ("", "Z", "X")
+
+
+def is_stopped(pid: int) -> bool:
+    """Whether somebody has stopped it, by a signal or a debugger (Linux; elsewhere unknown)."""
+    return _state(pid) in ("T", "t")
+
+
+def _state(pid: int) -> str:
+    """One letter of the system's; nothing if there is no such process."""
     try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] in ("Z", "X")
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
     except OSError:
-        return True
+        return ""
 
 
 def machine_tag() -> str:

@@ -15,6 +15,7 @@ import pytest
 import sklearn
 
 from f2a_tune.cutoff import CutoffPool, Shared, WorkerStartError, run_with_cutoff
+from f2a_tune.cutoff.processes import is_stopped
 from f2a_tune.outcome import Kind
 from tests.cutoff.observing import (
     assert_all_end,
@@ -483,3 +484,15 @@ def test_workers_that_cannot_start_are_an_error(monkeypatch):
         pool._engine._idle.clear()
         with pytest.raises(WorkerStartError, match="Too many open files"):
             pool.run(os.getpid, cutoff=60)
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs /proc")
+def test_a_worker_that_was_stopped_while_idle_costs_no_call(pool):
+    first = pool.run(os.getpid, cutoff=60).value
+    os.kill(first, signal.SIGSTOP)
+    eventually(lambda: is_stopped(first), "it was not stopped")
+    begin = time.monotonic()
+    outcome = pool.run(os.getpid, cutoff=3600)
+    assert outcome.ok
+    assert outcome.value != first
+    assert time.monotonic() - begin < 60
