@@ -146,9 +146,8 @@ def _check_files(options: argparse.Namespace) -> None:
 
 def _finish(options: argparse.Namespace, job: Any, search: Any, kept: float | None) -> None:
     """Save first what cannot be had again, then say what was found."""
-    from optuna.exceptions import StorageInternalError
-
     from f2a_tune.reading import read_study
+    from f2a_tune.sklearn_plugin.patience import STORAGE_TROUBLE
 
     if options.save is not None:
         import joblib
@@ -156,7 +155,7 @@ def _finish(options: argparse.Namespace, job: Any, search: Any, kept: float | No
         joblib.dump(search.best_estimator_, options.save)
     try:
         reading = read_study(search.study_)
-    except (StorageInternalError, OSError) as error:  # what is in memory is not lost with it
+    except STORAGE_TROUBLE as error:  # what is in memory is not lost with it
         reading = None
         _say(f"the storage cannot be read ({error}): no table and no report.")
     if options.json:

@@ -45,8 +45,6 @@ FOLDS = "f2a:folds"  # of the study: how many there are
 PACES = 9
 WRITES_OF_A_PULL = 3
 
-PRUNED = TrialState.PRUNED
-
 T = TypeVar("T")
 
 
@@ -275,9 +273,10 @@ class SearchRecord:
                 self._close(configuration, configuration.trial)
         # A database that is stopped after it has begun a trial, and before it could say so, is
         # asked again, by us or by Optuna: what the first write has begun is nobody's.
+        close = partial(_compat.close_trial, self.study, state=TrialState.PRUNED, value=None)
         for trial in self.patiently(lambda: _compat.open_trials(self.study)):
             if self.owner and trial.user_attrs.get(OWNER) == self.owner:
-                self.patiently(partial(_compat.close_trial, self.study, trial, PRUNED, None))
+                self.patiently(partial(close, trial))
 
     def _close(self, configuration: ConfigurationRecord, trial: Trial) -> None:
         if configuration.count(*FAILED) > 0:
@@ -285,7 +284,7 @@ class SearchRecord:
             return
         reported = self._reported(configuration.pulls)
         last = reported[max(reported)] if reported else None  # as Optuna values a pruned trial
-        self._end_trial(configuration, trial, PRUNED, last)
+        self._end_trial(configuration, trial, TrialState.PRUNED, last)
 
     def _end_trial(
         self,
