@@ -13,6 +13,7 @@ LAYERS = (
     "checks",
     "logging",
     "clock",
+    "interrupts",
     "_compat",
     "outcome",
     "bandit",

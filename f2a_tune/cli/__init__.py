@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from f2a_tune import __version__
-from f2a_tune.cli.interrupts import kept_interrupts
+from f2a_tune.interrupts import kept_interrupts
 
 DONE, BAD_INPUT, INTERRUPTED = 0, 2, 130
 

@@ -29,6 +29,7 @@ from f2a_tune.clock import Budget
 from f2a_tune.cutoff import CutoffPool, Shared
 from f2a_tune.cutoff.pool import checked_call, checked_memory
 from f2a_tune.cutoff.shared import CloudPickled
+from f2a_tune.interrupts import kept_interrupts
 from f2a_tune.logging import get_logger
 from f2a_tune.optuna_plugin import running
 from f2a_tune.optuna_plugin.crew import Crew
@@ -141,7 +142,11 @@ def optimize(
     _compat.forget_stop(study)
     preload = tuple(name for name in PRELOADED if name in sys.modules)
     progress = Progress(show_progress_bar, total, n_trials)
-    with _compat.optimize_loop(study), CutoffPool(n_players, preload=preload) as pool:
+    with (
+        kept_interrupts(),
+        _compat.optimize_loop(study),
+        CutoffPool(n_players, preload=preload) as pool,
+    ):
         table = _Table(study, pool, pool.share("objective", packed), run, limits)
         try:
             _play_here(_Player(table, watchers, caught, progress), pool, n_players)

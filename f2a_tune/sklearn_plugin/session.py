@@ -22,6 +22,7 @@ from sklearn.exceptions import FitFailedWarning
 from f2a_tune.bandit import Policy
 from f2a_tune.clock import Budget
 from f2a_tune.cutoff.launcher import WorkerStartError
+from f2a_tune.interrupts import kept_interrupts
 from f2a_tune.outcome import FAILED, Kind
 from f2a_tune.racing import (
     ModelProposals,
@@ -156,7 +157,7 @@ class Session:
 
     def play(self) -> None:
         """Take in what there is, play here, and close the record."""
-        with self.company:
+        with kept_interrupts(), self.company:
             self.others.restore()
             with lent_pool(self.settings.n_players) as pool:
                 shared = pool.share(f"data-{uuid.uuid4().hex}", self.data.shareable())
@@ -181,7 +182,7 @@ class Session:
 
     def watch(self, play: Callable[[], None]) -> None:
         """Let ``play`` start players elsewhere, and read what they have done."""
-        with self.company:
+        with kept_interrupts(), self.company:
             self.others.restore()
             begin = self.budget.spent_seconds
             trouble: Exception | None = None

@@ -1,8 +1,8 @@
-"""Ctrl-C that is not lost: one that a callback of C code has swallowed is sent again.
+"""Ctrl-C that is not lost: one that Python has swallowed is sent again.
 
-Compilers and other extensions call Python back from C, where an exception cannot travel on: Python
-prints it and goes on as if nothing had been pressed. `kept_interrupts` hears of that and repeats
-the signal a moment later, when the callback has returned.
+The garbage collector's callbacks and those of extensions are called from C, where an exception
+cannot travel on: Python prints it and goes on as if nothing had been pressed. `kept_interrupts`
+hears of that and repeats the signal a moment later, when the callback has returned.
 """
 
 from __future__ import annotations
@@ -24,6 +24,9 @@ REPEAT_AFTER_SECONDS = 0.05
 @contextmanager
 def kept_interrupts() -> Iterator[None]:
     """While it is open, a swallowed KeyboardInterrupt comes again and is not printed."""
+    if threading.current_thread() is not threading.main_thread():
+        yield  # signals do not come here, and the hook is everybody's
+        return
     previous = sys.unraisablehook
 
     def repeat(unraisable: UnraisableHookArgs) -> None:
