@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     from f2a_tune import F2ASearchCV
 
 JOB = "f2a:job"
+# The fewer the rows, the more the luck of a split decides who wins: folds are drawn again until
+# this many rows have been predicted, or so often.
+PREDICTED_ROWS = 4000
+MOST_REPEATS = 5
 
 
 @dataclass(frozen=True)
@@ -37,6 +41,8 @@ class Job:
     task: str = "auto"
     holdout: float = 0.0
     """The share of rows that is kept back."""
+    n_repeats: int | None = None
+    """How often the folds are drawn; None: more often if there are few rows."""
 
     def table(self) -> Table:
         """Read the data."""
@@ -44,18 +50,14 @@ class Job:
 
     def search(self, table: Table) -> F2ASearchCV:
         """The search, without a place to keep it."""
-        from sklearn.model_selection import KFold, StratifiedKFold
-
         from f2a_tune import F2ASearchCV
-        from f2a_tune.sklearn_plugin.models import CLASSIFICATION
 
         estimator, space, start = self._estimator_and_space(table)
-        splitter = StratifiedKFold if table.task == CLASSIFICATION else KFold
         return F2ASearchCV(
             estimator,
             space,
             time_budget=self.seconds,
-            cv=splitter(self.n_folds, shuffle=True, random_state=self.seed),
+            cv=self._folds(table),
             scoring=self.metric,
             random_state=self.seed,
             start=start,
@@ -87,6 +89,18 @@ class Job:
         if Path(self.data).is_file():
             content["data"] = str(Path(self.data).resolve())
         return content
+
+    def _folds(self, table: Table) -> Any:
+        from sklearn.model_selection import RepeatedKFold, RepeatedStratifiedKFold
+
+        from f2a_tune.sklearn_plugin.models import CLASSIFICATION
+
+        repeated = RepeatedStratifiedKFold if table.task == CLASSIFICATION else RepeatedKFold
+        often = self.n_repeats
+        if often is None:
+            rows = len(table.y) * (1 - self.holdout)
+            often = min(max(round(PREDICTED_ROWS / rows), 1), MOST_REPEATS)
+        return repeated(n_splits=self.n_folds, n_repeats=often, random_state=self.seed)
 
     def _estimator_and_space(self, table: Table) -> tuple[Any, Any, Any]:
         from f2a_tune.sklearn_plugin.models import model_names, prepared, ready_space

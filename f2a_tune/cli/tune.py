@@ -46,6 +46,9 @@ def add_command(commands: Any) -> None:
     parser.add_argument("--header", default="auto", help="yes, no or auto: names in line one")
     parser.add_argument("--cv", default="5", help="folds (default 5)")
     parser.add_argument(
+        "--repeats", default="auto", help="times the folds are drawn (auto: more if rows are few)"
+    )
+    parser.add_argument(
         "--holdout", default="0", help="share of rows kept back to test the winner"
     )
     parser.add_argument("--jobs", default="1", help="fits at a time (default 1; -1: all cores)")
@@ -63,11 +66,11 @@ def add_command(commands: Any) -> None:
 def run(options: argparse.Namespace) -> None:
     """Tune and say what was found."""
     from f2a_tune.cli.job import JOB
-    from f2a_tune.cli.values import whole_number
+    from f2a_tune.cli.values import jobs
     from f2a_tune.optuna_plugin.storages import opened_storage
 
     job = _job(options)
-    n_jobs = whole_number("--jobs", options.jobs)
+    n_jobs = jobs("--jobs", options.jobs)
     _check_files(options)
     if (options.storage is None) != (options.study_name is None):
         raise ValueError("--storage and --study-name go together: give both, or none.")
@@ -131,6 +134,9 @@ def _job(options: argparse.Namespace) -> Any:
         header=options.header,
         task=options.task,
         holdout=share("--holdout", options.holdout),
+        n_repeats=None
+        if options.repeats == "auto"
+        else whole_number("--repeats", options.repeats),
     )
 
 

@@ -39,9 +39,14 @@ def whole_number(option: str, text: str, least: int = 1) -> int:
         number = int(text)
     except ValueError:
         raise ValueError(f"{option} {text!r} must be a whole number.") from None
-    if number < least and number != -1:
+    if number < least:
         raise ValueError(f"{option} {text!r} must be at least {least}.")
     return number
+
+
+def jobs(option: str, text: str) -> int:
+    """How many at a time; -1 is one for every core."""
+    return -1 if text.strip() == "-1" else whole_number(option, text)
 
 
 def share(option: str, text: str) -> float:

@@ -41,10 +41,10 @@ def add_command(commands: Any) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Join, play, and say where the seconds went."""
-    from f2a_tune.cli.values import whole_number
+    from f2a_tune.cli.values import jobs
     from f2a_tune.optuna_plugin.storages import opened_storage
 
-    n_jobs = whole_number("--jobs", options.jobs)
+    n_jobs = jobs("--jobs", options.jobs)
     storage = opened_storage(options.storage, "--storage ")
     search, X, y = _search(options, storage)
     search.set_params(storage=storage, study_name=options.study_name, n_jobs=n_jobs)

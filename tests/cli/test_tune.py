@@ -13,7 +13,7 @@ import joblib
 import pytest
 
 from f2a_tune.cli import main
-from f2a_tune.cli.job import space_of_toml
+from f2a_tune.cli.job import Job, space_of_toml
 from f2a_tune.cli.tables import read_table
 from f2a_tune.cli.values import check_writable, seconds
 
@@ -68,8 +68,20 @@ def test_tune_ends_with_a_table_a_score_a_report_and_a_model(tmp_path, capsys, m
     assert result["budget"]["n_finished"] >= 0
 
 
+@pytest.mark.parametrize(
+    ("rows", "asked", "folds"),
+    [(150, None, 25), (1800, None, 10), (6000, None, 5), (150, 2, 10), (6000, 3, 15)],
+)
+def test_few_rows_are_split_more_often(rows, asked, folds, tmp_path):
+    path = tmp_path / "table.csv"
+    path.write_text("a,b\n" + "".join(f"{row},{row % 2}\n" for row in range(rows)))
+    job = Job(str(path), "b", "linear", None, None, 5, seed=0, seconds=1.0, n_repeats=asked)
+    search = job.search(job.table())
+    assert search.cv.get_n_splits() == folds
+
+
 def test_a_worker_knows_what_a_stored_job_tunes(tmp_path, mixed_csv):
-    from f2a_tune.cli.job import JOB, Job, stored_job
+    from f2a_tune.cli.job import JOB, stored_job
     from f2a_tune.optuna_plugin.storages import opened_storage
 
     storage = ["--storage", f"sqlite:///{tmp_path}/s.db", "--study-name", "mine"]
@@ -143,6 +155,11 @@ def test_in_a_terminal_there_is_a_bar_as_wide_as_it(mixed_csv):
         ("CSV --target -1 --budget ten-minutes", "--budget 'ten-minutes' must be a duration"),
         ("CSV --target -1 --budget 0", "must be above zero"),
         ("CSV --target -1 --cv 1", "--cv '1' must be at least 2"),
+        ("CSV --target -1 --cv -1", "--cv '-1' must be at least 2"),
+        ("CSV --target -1 --seed -1", "--seed '-1' must be at least 0"),
+        ("CSV --target -1 --jobs 0", "--jobs '0' must be at least 1"),
+        ("CSV --target -1 --repeats 0", "--repeats '0' must be at least 1"),
+        ("CSV --target -1 --repeats often", "--repeats 'often' must be a whole number"),
         ("CSV --target -1 --space none.toml", "--space 'none.toml' is not there"),
         ("CSV --target -1 --space BROKEN", "cannot be read as TOML"),
         ("CSV --target -1 --metric speed", "speed"),
