@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 JOB = "f2a:job"
 # The fewer the rows, the more the luck of a split decides who wins: folds are drawn again until
 # this many rows have been predicted, or so often.
-PREDICTED_ROWS = 4000
-MOST_REPEATS = 5
+PREDICTED_ROWS = 2500
+MOST_REPEATS = 3
 
 
 @dataclass(frozen=True)

@@ -52,6 +52,8 @@ class Model:
     """A configuration that is good on most data."""
     classifier_only: Space | None = None
     regressor_only: Space | None = None
+    classifier_start: Space | None = None
+    """What is better begun with otherwise when classes are predicted."""
 
     def estimator(self, task: str, seed: int | None) -> Any:
         """With scikit-learn's defaults, but for the seed."""
@@ -67,7 +69,10 @@ class Model:
 
     def start_for(self, task: str) -> Space:
         """The configuration to begin with."""
-        return {name: self.start[name] for name in self.space_for(task)}
+        start = self.start
+        if task == CLASSIFICATION:
+            start = {**start, **(self.classifier_start or {})}
+        return {name: start[name] for name in self.space_for(task)}
 
 
 def _log(low: float, high: float) -> FloatDistribution:
@@ -82,11 +87,13 @@ _FOREST: Space = {
 }
 
 _FOREST_START: Space = {
-    "n_estimators": 100,
+    "n_estimators": 200,
     "max_features": 0.3,
     "min_samples_leaf": 1,
     "max_depth": None,
 }
+
+_CLASSIFYING_FOREST_START: Space = {"max_features": 0.15}
 
 MODELS: dict[str, Model] = {
     "linear": Model(
@@ -119,8 +126,20 @@ MODELS: dict[str, Model] = {
         },
         {"n_neighbors": 5, "weights": "uniform", "p": 2},
     ),
-    "random_forest": Model(RandomForestClassifier, RandomForestRegressor, _FOREST, _FOREST_START),
-    "extra_trees": Model(ExtraTreesClassifier, ExtraTreesRegressor, _FOREST, _FOREST_START),
+    "random_forest": Model(
+        RandomForestClassifier,
+        RandomForestRegressor,
+        _FOREST,
+        _FOREST_START,
+        classifier_start=_CLASSIFYING_FOREST_START,
+    ),
+    "extra_trees": Model(
+        ExtraTreesClassifier,
+        ExtraTreesRegressor,
+        _FOREST,
+        _FOREST_START,
+        classifier_start=_CLASSIFYING_FOREST_START,
+    ),
     "gradient_boosting": Model(
         GradientBoostingClassifier,
         GradientBoostingRegressor,
@@ -132,11 +151,11 @@ MODELS: dict[str, Model] = {
             "max_features": FloatDistribution(0.05, 1.0),
         },
         {
-            "n_estimators": 100,
-            "learning_rate": 0.1,
+            "n_estimators": 200,
+            "learning_rate": 0.05,
             "max_depth": 3,
-            "subsample": 1.0,
-            "max_features": 1.0,
+            "subsample": 0.6,
+            "max_features": 0.3,
         },
     ),
     "hist_gradient_boosting": Model(

@@ -70,7 +70,7 @@ def test_tune_ends_with_a_table_a_score_a_report_and_a_model(tmp_path, capsys, m
 
 @pytest.mark.parametrize(
     ("rows", "asked", "folds"),
-    [(150, None, 25), (1800, None, 10), (6000, None, 5), (150, 2, 10), (6000, 3, 15)],
+    [(150, None, 15), (1200, None, 10), (6000, None, 5), (150, 2, 10), (6000, 3, 15)],
 )
 def test_few_rows_are_split_more_often(rows, asked, folds, tmp_path):
     path = tmp_path / "table.csv"
