@@ -8,14 +8,13 @@ import signal
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from multiprocessing.connection import Connection
 from typing import Any
 
 import cloudpickle
 
 from f2a_tune import clock
 from f2a_tune.cutoff.context import Context
-from f2a_tune.cutoff.launcher import Launcher
+from f2a_tune.cutoff.launcher import Launcher, limit_reading
 from f2a_tune.cutoff.messages import Answer, Hello, Prepare, Question, Reply, Task
 from f2a_tune.cutoff.processes import is_stopped
 from f2a_tune.cutoff.stamp import Stamp
@@ -76,8 +75,7 @@ class WorkerHandle:
         self._context = context
         self.alive = True
         try:
-            self._connection: Connection = launcher.launch()
-            self._generation = launcher.generation
+            self._connection, self._generation = launcher.launch()
             # Sent before the worker is there: it finds the message when it is, and warms itself.
             self._connection.send(Prepare(stamp.path, context, dict(shared_paths), last_payload))
         except BrokenPipeError:
@@ -101,24 +99,28 @@ class WorkerHandle:
         try:
             self._connection.send(task)
             if self._connection.poll(min(QUICK_SECONDS, call.cutoff_seconds)):
-                outcome = self._received(call.answer)
+                outcome = self._received(call)
                 if outcome is not None:
                     return outcome
             if_slow()
             return self._await_end(sent, call)
-        except (EOFError, OSError):
-            started = self._stamp.started
+        except (EOFError, OSError) as error:
+            started, ended = self._stamp.started, self._stamp.ended
             if started is None:
                 self.kill()
                 raise NotStartedError("a worker process died before it began the call") from None
-            return self._death(clock.monotonic_seconds() - started)
+            seconds = (ended or clock.monotonic_seconds()) - started
+            if isinstance(error, BlockingIOError):  # it has stopped in the middle of a message
+                self.kill()
+                return _result_too_slow(seconds)
+            return self._death(seconds)
 
     def kill(self) -> None:
         """End the worker and everything it started."""
         if not self.alive:
             return
-        if self._pid is not None and self._generation == self._launcher.generation:
-            self._launcher.kill(self._pid)
+        if self._pid is not None:
+            self._launcher.kill(self._pid, self._generation)
         # A worker that has not said hello yet finds nobody there and leaves.
         self._forget()
 
@@ -152,7 +154,7 @@ class WorkerHandle:
         while True:
             wait = min(max(deadline - clock.monotonic_seconds(), 0.0), LONGEST_POLL_SECONDS)
             if self._connection.poll(wait):
-                outcome = self._received(call.answer)
+                outcome = self._received(call)
                 if outcome is not None:
                     return outcome
                 if clock.monotonic_seconds() < deadline:
@@ -179,11 +181,13 @@ class WorkerHandle:
             # It may begin at any moment, and its cutoff counts from then: look again soon.
             deadline = limit if started is not None else min(limit, now + LOOK_AGAIN_SECONDS)
 
-    def _received(self, answer: Callable[[Any], Any]) -> Outcome | None:
+    def _received(self, call: Call) -> Outcome | None:
         """The outcome, or None if it was a question, which has been answered."""
+        if math.isfinite(call.latest):
+            limit_reading(self._connection, call.latest - clock.monotonic_seconds())
         reply = self._connection.recv()
         if isinstance(reply, Question):
-            self._connection.send_bytes(_packed_answer(reply, answer))
+            self._connection.send_bytes(_packed_answer(reply, call.answer))
             return None
         body = self._connection.recv_bytes() if reply.has_body else None
         if reply.kind is Kind.OUT_OF_MEMORY:
@@ -193,9 +197,7 @@ class WorkerHandle:
     def _death(self, seconds: float) -> Outcome:
         """The worker died under the call: say how."""
         assert self._pid is not None
-        code = None  # of a worker that died with what had started it nobody knows
-        if self._generation == self._launcher.generation:
-            code = self._launcher.exit_code(self._pid)
+        code = self._launcher.exit_code(self._pid, self._generation)
         self._forget()
         report = ErrorReport("WorkerDiedError", _cause_of_death(code))
         if code == -signal.SIGKILL:
@@ -218,8 +220,8 @@ def _packed_answer(question: Question, answer: Callable[[Any], Any]) -> bytes:
 def _result_too_slow(seconds: float) -> Outcome:
     report = ErrorReport(
         "ResultTooSlow",
-        f"the call finished in {seconds:.3g} s, but its result did not arrive within "
-        f"{RESULT_SECONDS:g} s more: return less data.",
+        f"the call took {seconds:.3g} s, and then its result did not arrive in time: return less "
+        "data.",
     )
     return Outcome.failed(report, seconds)
 

@@ -29,9 +29,12 @@ MARK = "F2A_TUNE_POOL"  # in the environment of all that a pool has started
 START_SECONDS = 120.0
 START_TRIES = 3
 END_SECONDS = 5.0
+STATUS_SECONDS = 1.0
 DYING_SECONDS = 1.0
 # How long a worker may stop reading or writing in the middle of a message.
 TRANSFER_SECONDS = 60.0
+# The same when the time is up: it may be on its way.
+LEAST_TRANSFER_SECONDS = 0.2
 THREAD_VARIABLES = (
     "OMP_NUM_THREADS",
     "OPENBLAS_NUM_THREADS",
@@ -53,14 +56,14 @@ class Launcher(Protocol):
     generation: int
     """Changes when all workers so far have died with what had started them."""
 
-    def launch(self) -> Connection:
-        """A connection to a worker that is starting; it will send `Hello`."""
+    def launch(self) -> tuple[Connection, int]:
+        """A connection to a worker that is starting and will send `Hello`; its generation."""
 
-    def kill(self, pid: int) -> None:
-        """End a worker of this generation and what it started, at once, and forget it."""
+    def kill(self, pid: int, generation: int) -> None:
+        """End a worker and what it started, at once, and forget it; the dead stay untouched."""
 
-    def exit_code(self, pid: int) -> int | None:
-        """How a worker that has died ended: its exit code, or minus the signal."""
+    def exit_code(self, pid: int, generation: int) -> int | None:
+        """How a worker that has died ended: its exit code, minus the signal, or nobody knows."""
 
     def close(self) -> None:
         """End everything."""
@@ -124,7 +127,7 @@ class ForkLauncher:
         process.wait()
         kill_marked(MARK, self._mark)
 
-    def launch(self) -> Connection:
+    def launch(self) -> tuple[Connection, int]:
         """Send the zygote one end of a new socket; the worker will sit at it."""
         ours, theirs = socket.socketpair()
         with ours, theirs, self._lock:
@@ -133,7 +136,7 @@ class ForkLauncher:
             for _ in range(START_TRIES):
                 try:
                     socket.send_fds(self._control, [zygote.FORK], [theirs.fileno()])
-                    return _connection(ours)
+                    return _connection(ours), self.generation
                 except OSError:
                     said = _message(self._control, 0.0)
                     self._bury(self._control, self._process)
@@ -145,19 +148,25 @@ class ForkLauncher:
                     self._is_starting = True
             raise _cannot_start(b"what starts them is killed again and again")
 
-    def kill(self, pid: int) -> None:
+    def kill(self, pid: int, generation: int) -> None:
         """Kill the group now; no process can get its number before the zygote has reaped it."""
-        self._kill_group(pid)
+        self._kill_group(pid, generation)
         with self._lock, contextlib.suppress(OSError):
-            self._control.send(b"%s %d" % (zygote.REAP, pid))
+            if generation == self.generation:
+                self._control.send(b"%s %d" % (zygote.REAP, pid))
 
-    def exit_code(self, pid: int) -> int | None:
+    def exit_code(self, pid: int, generation: int) -> int | None:
         """Ask the zygote, whose child it is; None if it did not end by itself."""
+        if generation != self.generation:
+            return None
         ended = _ends_soon(pid)
-        self._kill_group(pid)  # what it had started lives on in its group, which a zombie leads
+        # What it had started lives on in its group, which a zombie leads.
+        self._kill_group(pid, generation)
         with self._lock:
+            if generation != self.generation:
+                return None  # its zygote is gone, and the next one may take seconds to be there
             try:
-                self._control.settimeout(END_SECONDS)
+                self._control.settimeout(STATUS_SECONDS)
                 self._control.send(b"%s %d" % (zygote.STATUS, pid))
                 while True:  # an answer that nobody waited for may still be there
                     answer = self._control.recv(64)
@@ -170,9 +179,9 @@ class ForkLauncher:
             except (OSError, ValueError):
                 return None
 
-    def _kill_group(self, pid: int) -> None:
+    def _kill_group(self, pid: int, generation: int) -> None:
         # A worker dies with its zygote, and then its number may be somebody else's.
-        if self._process.poll() is None:
+        if generation == self.generation and self._process.poll() is None:
             kill_group(pid)
 
     def close(self) -> None:
@@ -203,7 +212,7 @@ class SpawnLauncher:
         self._processes: dict[int, subprocess.Popen[bytes]] = {}
         self.generation = 0
 
-    def launch(self) -> Connection:
+    def launch(self) -> tuple[Connection, int]:
         """Start an interpreter that sits at the other end of a new socket."""
         ours, theirs = socket.socketpair()
         with ours, theirs:
@@ -214,18 +223,20 @@ class SpawnLauncher:
                 theirs.fileno(),
             )
             self._processes[process.pid] = process
-            return _connection(ours)
+            return _connection(ours), self.generation
 
-    def kill(self, pid: int) -> None:
+    def kill(self, pid: int, generation: int = 0) -> None:
         """Kill the group and wait for its leader, which dies at once."""
+        del generation
         process = self._processes.pop(pid, None)
         if process is not None:
             kill_group(pid)
             with contextlib.suppress(subprocess.TimeoutExpired):
                 process.wait(END_SECONDS)
 
-    def exit_code(self, pid: int) -> int | None:
+    def exit_code(self, pid: int, generation: int = 0) -> int | None:
         """How it ended; None if it did not end by itself."""
+        del generation
         process = self._processes.get(pid)
         ended = process is not None and _ends_soon(pid)
         self.kill(pid)
@@ -256,10 +267,22 @@ def _message(control: socket.socket, seconds: float) -> bytes:
 
 def _connection(ours: socket.socket) -> Connection:
     """The parent's end, on which no read or write can block for ever."""
-    limit = struct.pack("ll", int(TRANSFER_SECONDS), 0)
     for option in (socket.SO_SNDTIMEO, socket.SO_RCVTIMEO):
-        ours.setsockopt(socket.SOL_SOCKET, option, limit)
+        ours.setsockopt(socket.SOL_SOCKET, option, _time_value(TRANSFER_SECONDS))
     return Connection(ours.detach())
+
+
+def limit_reading(connection: Connection, seconds: float) -> None:
+    """From now on a read fails (BlockingIOError) when nothing has come for so long."""
+    seconds = min(max(seconds, LEAST_TRANSFER_SECONDS), TRANSFER_SECONDS)
+    file = os.dup(connection.fileno())
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM, 0, fileno=file) as twin:
+        twin.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, _time_value(seconds))
+
+
+def _time_value(seconds: float) -> bytes:
+    """The system's ``struct timeval``."""
+    return struct.pack("ll", int(seconds), int(seconds % 1 * 1e6))
 
 
 def _ends_soon(pid: int) -> bool:

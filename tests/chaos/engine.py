@@ -226,7 +226,8 @@ def _read_result(code: int, scenario: Scenario, verdict: Verdict) -> None:
     verdict.result = json.loads(said[0].removeprefix(RESULT))
     verdict.late_seconds = verdict.result["seconds"] - scenario.budget
     if verdict.late_seconds > LATEST_SECONDS:
-        verdict.wrong.append(f"{verdict.late_seconds:.1f} s late")
+        where = verdict.output.rpartition(RESULT)[0][-4000:]
+        verdict.wrong.append(f"{verdict.late_seconds:.1f} s late: {where}")
     # It has said so; with most fits hanging, and killed in between, there may be none.
     verdict.outcomes["winners with all folds"] += verdict.result["status"] == "complete"
 

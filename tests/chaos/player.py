@@ -5,6 +5,7 @@
 Writes what it was told of every pull to a file, and its result as a line of stdout.
 """
 
+import faulthandler
 import json
 import resource
 import sys
@@ -19,6 +20,7 @@ from tests.chaos.faults import Hostile
 
 N_FOLDS = 3
 RESULT = "result: "
+TOO_LATE_SECONDS = 2.0  # then it says where it is
 
 
 def main(settings):
@@ -51,7 +53,9 @@ def main(settings):
         start=[],
     )
     begin = time.monotonic()
+    faulthandler.dump_traceback_later(settings["budget"] + TOO_LATE_SECONDS, repeat=True)
     search.fit(X, y)
+    faulthandler.cancel_dump_traceback_later()
     seconds = time.monotonic() - begin
     result = {
         "seconds": seconds,

@@ -9,12 +9,15 @@ import threading
 import time
 import warnings
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from multiprocessing.connection import Connection
 
 import numpy as np
 import pytest
 import sklearn
 
 from f2a_tune.cutoff import CutoffPool, Shared, WorkerStartError, run_with_cutoff
+from f2a_tune.cutoff.pool import checked_call
 from f2a_tune.cutoff.processes import is_stopped
 from f2a_tune.outcome import Kind
 from tests.cutoff.observing import (
@@ -410,6 +413,37 @@ def test_a_dead_zygote_is_replaced(pool):
     process.wait()
     assert pool.run(pow, 2, 3, cutoff=60).value == 8
     assert pool.run(python_loop, cutoff=0.05).kind is Kind.GAVE_UP
+
+
+def stops_in_the_middle_of_its_answer():
+    def stop(connection, body):
+        os.kill(os.getpid(), signal.SIGSTOP)
+
+    Connection.send_bytes = stop  # what follows the head of an answer
+    return "value"
+
+
+def test_a_worker_stopped_in_the_middle_of_its_answer_is_not_waited_for(pool):
+    call = checked_call(stops_in_the_middle_of_its_answer, (), {}, 60.0, None)
+    begin = time.monotonic()
+    outcome = pool.perform(replace(call, latest=begin + 3.0))
+    assert time.monotonic() - begin < 20.0
+    assert outcome.error.type == "ResultTooSlow"
+    assert pool.run(pow, 2, 3, cutoff=60).value == 8
+
+
+def test_nobody_asks_a_new_zygote_about_the_children_of_the_last():
+    with CutoffPool(1, preload=()) as pool:
+        launcher = pool._engine._launcher
+        pid = pool.run(os.getpid, cutoff=60).value
+        os.kill(launcher._process.pid, signal.SIGKILL)
+        launcher._process.wait()
+        assert pool.run(pow, 2, 3, cutoff=60).value == 8
+        assert launcher.generation == 1
+        control, launcher._control = launcher._control, None  # it would be asked on this
+        assert launcher.exit_code(pid, generation=0) is None
+        launcher.kill(pid, generation=0)
+        launcher._control = control
 
 
 def test_a_worker_killed_while_idle_is_replaced(pool):
