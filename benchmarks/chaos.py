@@ -80,14 +80,10 @@ def one_search(
     outage = None
     if kind == "postgres" and rng.random() < 0.5 and server is not None:
         outage = Outage(server, after=0.6 * options["budget"])
-        options["meddle"] = outage.meddle
+        options |= {"meddle": outage.meddle, "mend": outage.end}
     elif rng.random() < 0.2 and (clock := clock_that_goes_back(folder, after=5)):
         options |= {"environment": clock.environment, "meddle": clock.meddle}
-    try:
-        verdict = play(Scenario(folder / "run", storage=storage, **options))
-    finally:
-        if outage is not None:
-            outage.end()
+    verdict = play(Scenario(folder / "run", storage=storage, **options))
     if outage is not None:
         verdict.faults["database stopped"] += outage.state == "over"
     verdict.faults["clock set back"] += "environment" in options

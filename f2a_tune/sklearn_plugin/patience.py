@@ -35,7 +35,7 @@ class Patience:
 
     def __init__(self) -> None:
         self.seconds_left: Callable[[], float] = lambda: math.inf
-        """Of the budget."""
+        """Of the budget; when there are none left, a call is made once more."""
 
     def __call__(self, call: Callable[[], T]) -> T:
         """What the call returns at last."""
@@ -45,7 +45,8 @@ class Patience:
                 return call()
             except STORAGE_TROUBLE as error:
                 waited = clock.monotonic_seconds() - begin
-                if waited > min(STORAGE_PATIENCE_SECONDS, self.seconds_left() + LAST_SECONDS):
+                left = max(self.seconds_left(), LAST_SECONDS - waited)
+                if waited > STORAGE_PATIENCE_SECONDS or left <= 0:
                     raise StorageLostError(str(error)) from error
                 _logger.warning("the study's storage does not answer, trying again: %s", error)
-                clock.sleep_seconds(STORAGE_RETRY_SECONDS)
+                clock.sleep_seconds(min(STORAGE_RETRY_SECONDS, left))

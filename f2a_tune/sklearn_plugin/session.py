@@ -153,7 +153,7 @@ class Session:
         self.watchers: list[Callable[[Event], bool]] = [*settings.callbacks]
         self.played_seconds = 0.0
         self.interrupted = False
-        self.record.patiently.seconds_left = lambda: budget.remaining_seconds
+        self.record.patiently.seconds_left = self._seconds_to_wait
 
     def play(self) -> None:
         """Take in what there is, play here, and close the record."""
@@ -223,8 +223,13 @@ class Session:
                 SearchInterruptedWarning,
             )
 
+    def _seconds_to_wait(self) -> float:
+        """For a storage that is gone: when it comes back, all that is open is still to close."""
+        return self.budget.remaining_seconds - self.record.closing_seconds(1)
+
     def _leave(self) -> None:
         """Close the record; if the storage cannot be reached, the result is in memory."""
+        self.record.patiently.seconds_left = lambda: self.budget.remaining_seconds
         try:
             self.others.leave(self.account)
         except (StorageLostError, *STORAGE_TROUBLE) as error:

@@ -14,10 +14,10 @@ import sys
 import threading
 import time
 import uuid
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import IO, Any
 
@@ -39,6 +39,8 @@ HARMS = tuple(WEIGHTS)
 # A machine may be busy; how late a search was is reported beside it.
 LATEST_SECONDS = 5.0
 HANGING_SECONDS = 60.0
+LATER_SECONDS = 10.0
+LOST = "storage lost at the end, then resumed"
 TAIL_BYTES = 20_000
 
 
@@ -61,6 +63,8 @@ class Scenario:
     environment: dict[str, str] = field(default_factory=dict)
     meddle: Callable[[float], None] | None = None
     """Called again and again with the seconds since the start."""
+    mend: Callable[[], None] | None = None
+    """Called when it has ended: what was taken away is there again."""
     kill_after: float | None = None
     """When all its processes are killed; it is then resumed."""
     seed: int = 0
@@ -71,7 +75,7 @@ class Verdict:
     """What came of it."""
 
     wrong: list[str] = field(default_factory=list)
-    late_seconds: float = 0.0
+    late_seconds: float = -math.inf
     faults: Counter[str] = field(default_factory=Counter)
     """Faults that fits did, and harm from outside, by name."""
     outcomes: Counter[str] = field(default_factory=Counter)
@@ -95,6 +99,21 @@ def play(scenario: Scenario) -> Verdict:
         process.wait()
         verdict.faults["kill all"] += 1
         resume = True
+    _to_its_end(scenario, mark, resume, verdict)
+    if scenario.mend is not None:
+        scenario.mend()
+    if verdict.result.get("storage lost"):
+        # It had to end while nothing could be written, and has said so: whoever goes on later
+        # finds what was written until then, and closes what was left open.
+        verdict.outcomes[LOST] += 1
+        later = replace(scenario, budget=scenario.budget + LATER_SECONDS, harms=(), meddle=None)
+        _to_its_end(later, mark, True, verdict)
+    _check_records(scenario, verdict)
+    _check_leftovers(mark, scratch, segments, verdict)
+    return verdict
+
+
+def _to_its_end(scenario: Scenario, mark: str, resume: bool, verdict: Verdict) -> None:
     process = _start(scenario, mark, resume)
     tail = Tail(process.stdout)
     _harm(scenario, process, verdict, stop_at=HANGING_SECONDS + scenario.budget)
@@ -104,9 +123,6 @@ def play(scenario: Scenario) -> Verdict:
     process.wait()
     verdict.output = tail.text()
     _read_result(process.returncode, scenario, verdict)
-    _check_records(scenario, verdict)
-    _check_leftovers(mark, scratch, segments, verdict)
-    return verdict
 
 
 def _start(scenario: Scenario, mark: str, resume: bool) -> subprocess.Popen[bytes]:
@@ -224,10 +240,11 @@ def _read_result(code: int, scenario: Scenario, verdict: Verdict) -> None:
         verdict.wrong.append(f"no result: {verdict.output[-2000:]}")
         return
     verdict.result = json.loads(said[0].removeprefix(RESULT))
-    verdict.late_seconds = verdict.result["seconds"] - scenario.budget
-    if verdict.late_seconds > LATEST_SECONDS:
+    late = verdict.result["seconds"] - scenario.budget
+    verdict.late_seconds = max(verdict.late_seconds, late)
+    if late > LATEST_SECONDS:
         where = verdict.output.rpartition(RESULT)[0][-4000:]
-        verdict.wrong.append(f"{verdict.late_seconds:.1f} s late: {where}")
+        verdict.wrong.append(f"{late:.1f} s late: {where}")
     # It has said so; with most fits hanging, and killed in between, there may be none.
     verdict.outcomes["winners with all folds"] += verdict.result["status"] == "complete"
 
@@ -255,7 +272,8 @@ def _check_records(scenario: Scenario, verdict: Verdict) -> None:
 
 def _check_study(url: str, heard: Counter[tuple[float, int]], verdict: Verdict) -> None:
     study = optuna.load_study(storage=opened_storage(url), study_name="chaos")
-    stored: Counter[tuple[float, int]] = Counter()
+    # A closed trial that is gone on with later is copied to a new one: that is no second fold.
+    stored: dict[tuple[float, int], set[str]] = defaultdict(set)
     means = {}
     for trial in study.trials:
         if trial.state.name == "RUNNING":
@@ -263,15 +281,17 @@ def _check_study(url: str, heard: Counter[tuple[float, int]], verdict: Verdict) 
         quality = trial.params.get("quality")
         scores = []
         for fold in range(N_FOLDS):
-            pull = PullRecord.from_attribute(trial.user_attrs.get(f"{FOLD}{fold}"))
+            content = trial.user_attrs.get(f"{FOLD}{fold}")
+            pull = PullRecord.from_attribute(content)
             if pull is not None and pull.kind is Kind.FINISHED:
-                stored[quality, fold] += 1
+                stored[quality, fold].add(json.dumps(content, sort_keys=True))
                 scores.append(trial.intermediate_values.get(fold, math.nan))
         if len(scores) == N_FOLDS:
             means[quality] = sum(scores) / N_FOLDS
-    if heard - stored:
-        verdict.wrong.append(f"{len(heard - stored)} finished folds are not in the study")
-    if any(count > 1 for count in stored.values()):
+    missing = heard.keys() - stored.keys()
+    if missing and not verdict.outcomes[LOST]:
+        verdict.wrong.append(f"{len(missing)} finished folds are not in the study")
+    if any(len(contents) > 1 for contents in stored.values()):
         verdict.wrong.append("a fold is in the study twice")
     if any(math.isnan(mean) for mean in means.values()):
         verdict.wrong.append("an intermediate value is missing")

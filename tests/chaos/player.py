@@ -16,6 +16,7 @@ import numpy as np
 from scipy.stats import uniform
 
 from f2a_tune import F2ASearchCV
+from f2a_tune.sklearn_plugin import StorageLostWarning
 from tests.chaos.faults import Hostile
 
 N_FOLDS = 3
@@ -24,7 +25,6 @@ TOO_LATE_SECONDS = 2.0  # then it says where it is
 
 
 def main(settings):
-    warnings.simplefilter("ignore")
     if settings["files"]:
         resource.setrlimit(resource.RLIMIT_NOFILE, (settings["files"], settings["files"]))
     rows = settings["rows"]
@@ -54,7 +54,10 @@ def main(settings):
     )
     begin = time.monotonic()
     faulthandler.dump_traceback_later(settings["budget"] + TOO_LATE_SECONDS, repeat=True)
-    search.fit(X, y)
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("ignore")
+        warnings.simplefilter("always", StorageLostWarning)
+        search.fit(X, y)
     faulthandler.cancel_dump_traceback_later()
     seconds = time.monotonic() - begin
     result = {
@@ -66,6 +69,7 @@ def main(settings):
         "given up": search.budget_.n_given_up,
         "failed": search.budget_.n_failed,
         "budget": str(search.budget_),
+        "storage lost": bool(said),
     }
     print(f"\n{RESULT}{json.dumps(result)}", flush=True)
 
