@@ -1,5 +1,6 @@
 """The search: on time, with scikit-learn's contract, and what it keeps."""
 
+import itertools
 import math
 import os
 import pickle
@@ -344,12 +345,23 @@ def test_scikit_learns_progress_bar_works_for_killed_pulls():
     assert found.fit(X, Y).best_score_ == 0.9
 
 
+def pressing_ctrl_c(*waits):
+    """A callback: when four fits have ended, Ctrl-C comes after each of these seconds."""
+    counts = itertools.count(1)
+
+    def callback(event):
+        if next(counts) == 4:
+            for wait in waits:
+                threading.Timer(wait, os.kill, (os.getpid(), signal.SIGINT)).start()
+
+    return callback
+
+
 @pytest.mark.parametrize("n_jobs", [1, 3])
 def test_ctrl_c_leaves_it_fitted(n_jobs):
-    pid = os.getpid()
-    timer = threading.Timer(6.0, os.kill, (pid, signal.SIGINT))
-    found = search(Toy(seconds=0.3), {"quality": uniform(0, 1)}, cv=2, n_jobs=n_jobs)
-    timer.start()
+    pressing = pressing_ctrl_c(0.15)  # in the middle of a fit
+    space = {"quality": uniform(0, 1)}
+    found = search(Toy(seconds=0.3), space, cv=2, n_jobs=n_jobs, callbacks=[pressing])
     with warnings.catch_warnings():
         warnings.simplefilter("error", FitFailedWarning)  # fits in flight have not failed
         with pytest.warns(SearchInterruptedWarning):
@@ -371,12 +383,10 @@ class SlowRefit(Toy):
 
 
 def test_a_second_ctrl_c_raises():
-    pid = os.getpid()
-    timers = [threading.Timer(wait, os.kill, (pid, signal.SIGINT)) for wait in (6.0, 12.0)]
-    for timer in timers:
-        timer.start()
+    found = search(SlowRefit(seconds=0.05), {"quality": uniform(0, 1)}, cv=2)
+    found.set_params(callbacks=[pressing_ctrl_c(0.02, 6.0)])
     with pytest.raises(KeyboardInterrupt), pytest.warns(SearchInterruptedWarning):
-        search(SlowRefit(seconds=0.05), {"quality": uniform(0, 1)}, cv=2).fit(X, Y)
+        found.fit(X, Y)
 
 
 def test_nothing_is_fitted_that_could_not_be_refitted_in_time():
