@@ -43,18 +43,22 @@ def test_trials_that_hang_are_killed_and_the_whole_ends_on_time(storage, study_n
         return x
 
     study = optuna.create_study(
-        storage=storage(), study_name=study_name, sampler=WaitUCBSampler(seed=1, timeouts=[0.3])
+        storage=storage(), study_name=study_name, sampler=WaitUCBSampler(seed=1, timeouts=[0.6])
     )
     begin = time.monotonic()
     optimize(study, objective, time_budget=12)
     assert time.monotonic() - begin < PATIENCE
     study = optuna.load_study(storage=storage(), study_name=study_name)
     assert set(states(study)) == {TrialState.COMPLETE, TrialState.PRUNED}
-    for trial in study.get_trials(states=[TrialState.PRUNED]):
+    killed = study.get_trials(states=[TrialState.PRUNED])
+    for trial in killed:
         assert trial.user_attrs["f2a:outcome"] == "gave_up"
         if trial.number < len(study.trials) - 1:  # the last one ends with the budget
-            assert trial.user_attrs["f2a:seconds"] >= 0.3 * 0.99
-            assert trial.intermediate_values == {0: trial.params["x"]}  # kept, though killed
+            assert trial.user_attrs["f2a:seconds"] >= 0.6 * 0.99
+    # Kept, though killed; on a busy machine some may be killed before they have said anything.
+    kept = [trial for trial in killed if trial.intermediate_values]
+    assert kept
+    assert all(trial.intermediate_values == {0: trial.params["x"]} for trial in kept)
     summary = budget_summary(study)
     assert summary.n_given_up == states(study).count(TrialState.PRUNED)
     assert summary.total_seconds == pytest.approx(12, abs=PATIENCE)
