@@ -183,8 +183,7 @@ class WorkerHandle:
 
     def _received(self, call: Call) -> Outcome | None:
         """The outcome, or None if it was a question, which has been answered."""
-        if math.isfinite(call.latest):
-            limit_reading(self._connection, call.latest - clock.monotonic_seconds())
+        limit_reading(self._connection, call.latest - clock.monotonic_seconds())
         reply = self._connection.recv()
         if isinstance(reply, Question):
             self._connection.send_bytes(_packed_answer(reply, call.answer))
