@@ -1,13 +1,13 @@
-"""Hostile searches for as long as one likes: everything that can go wrong, at random, together.
+"""Runs searches with random combinations of injected faults for a given time.
 
     python benchmarks/chaos.py [--minutes 10] [--seed 0] [--json FILE]
 
-Each search runs in a process of its own with fits that crash, hang, leak, fork, eat memory, close
-files and shout; meanwhile its workers are killed and stopped, what starts them is killed, its
-database is stopped and started, its clock set back, all of it killed and resumed. Afterwards it is
-checked that it ended on time, that every finished fold is in the study once, that the result can
-be computed from the study, and that no process, file or shared memory is left. Exits with 1 if
-anything was wrong.
+Each search runs in its own process with fits that crash, hang, leak, fork, exhaust memory, close
+files and flood the output. Meanwhile its workers are killed or suspended, their launcher is
+killed, its database is restarted, its clock is set back, and the whole search is killed and
+resumed. Then the benchmark checks that the search ended on time, that every finished fold is in
+the study once, that the result can be computed from the study, and that no process, file or shared
+memory is left. It exits with 1 if any check failed.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ DATABASE_AWAY_SECONDS = 3.0
 
 
 class Outage:
-    """A database that is stopped for a while."""
+    """A temporary outage of the database."""
 
     def __init__(self, server: PostgresServer, after: float) -> None:
         self._server, self._after = server, after

@@ -1,13 +1,13 @@
-"""Hard cutoffs compared: overhead of a call, lateness of a kill, recovery after it.
+"""Compares hard cutoffs of several tools: overhead of a call, delay of a kill, and recovery.
 
     python benchmarks/cutoff.py [--calls 200] [--kills 100] [--json FILE]
 
-One table from one run; needs the extra [bench] for the peers. Columns, all in milliseconds:
-- overhead: a finished call (a small scikit-learn fit, its data handed over beforehand where the
-  tool can) less the same call in this process just before, median of the differences;
-- overshoot: what the caller waits beyond the cutoff of a call that spins, median and p99; the
-  cutoff is 0.2 s, but 1 s for pynisher, which takes no less;
-- recovery: from the moment the caller knows of a kill to the result of the next, trivial call.
+Prints one table; the other tools need the extra [bench]. Columns, all in milliseconds:
+- overhead: time of a finished call (a small scikit-learn fit, with data shared in advance if the
+  tool can) minus that of the same call in this process just before; median of the differences
+- overshoot: time that the caller waits beyond the cutoff of an endless call, median and p99; the
+  cutoff is 0.2 s, but 1 s for pynisher, which accepts no less
+- recovery: time from when the caller knows of a kill to the result of the next, trivial call
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-# One thread of BLAS everywhere: what is compared is the tools, not how libraries share two cores.
+# One BLAS thread everywhere, to compare the tools and not how libraries share two cores.
 os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1")
 
 import numpy as np
@@ -51,14 +51,14 @@ def one() -> int:
 
 
 class Contender:
-    """A tool that can end a call."""
+    """A tool that can stop a call."""
 
     cutoff = 0.2
     most_kills = 1000
 
 
 class Ours(Contender):
-    """f2a_tune.cutoff, one worker and its standby."""
+    """f2a_tune.cutoff with one worker and its standby."""
 
     def __init__(self) -> None:
         self.pool = CutoffPool(1)
@@ -78,7 +78,7 @@ class Ours(Contender):
 
 
 class Pebble(Contender):
-    """pebble.ProcessPool with forked workers, which have the data from the fork."""
+    """pebble.ProcessPool with forked workers, which inherit the data."""
 
     def __init__(self) -> None:
         from pebble import ProcessPool
@@ -164,7 +164,7 @@ class Loky(Contender):
 
 
 class OneProcessACall(Contender):
-    """multiprocessing.Process for every call, forked, killed by hand."""
+    """One forked multiprocessing.Process per call, which the caller kills."""
 
     def _call(self, function: Callable[[], Any], seconds: float) -> Any:
         context = multiprocessing.get_context("fork")

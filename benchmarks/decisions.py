@@ -1,10 +1,10 @@
-"""What a decision costs, and how that grows with the number of configurations.
+"""Measures the cost of a decision, and how it grows with the number of configurations.
 
     python benchmarks/decisions.py [--most 10000] [--json FILE]
 
-Synthetic fits in virtual time; milliseconds of CPU of one pull (ask and tell) at each number of
-configurations: the race alone, with its model's proposals, and with Optuna's TPE as the proposals,
-beside TPE alone in the same study. The last column is the exponent of the total: 1 is linear.
+Fits are synthetic and run in virtual time. Prints CPU milliseconds per pull (ask and tell) at each
+number of configurations: for the race alone, with proposals of its model or of Optuna's TPE, and
+for TPE alone in the same study. The last column is the exponent of the total: 1 is linear.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ N_FOLDS = 5
 
 
 class Fits:
-    """Scores and heavy-tailed seconds of random configurations."""
+    """Scores and heavy-tailed durations of random configurations."""
 
     def __init__(self) -> None:
         self.rng = np.random.default_rng(0)
@@ -46,14 +46,14 @@ class Fits:
 
 @dataclass(frozen=True)
 class Mark:
-    """Reached at so many configurations."""
+    """CPU seconds and pulls when a number of configurations was reached."""
 
     pulls: int
     cpu_seconds: float
 
 
 def race(most: int, *, model: bool = False, tpe: bool = False) -> dict[int, Mark]:
-    """What was spent when each number of configurations was reached."""
+    """Return the cost at each number of configurations."""
     fits, runner, units = Fits(), Race(N_FOLDS, 1e9), []
     proposals = ModelProposals(SPACE) if model else None
     study = _study() if tpe else None
@@ -97,7 +97,7 @@ def _unit(trial: optuna.Trial | None, offer, fits: Fits) -> np.ndarray:
 
 
 def _milliseconds(marks: dict[int, Mark], size: int) -> float:
-    """Of one pull, over the last fifth of the way to this many configurations."""
+    """Milliseconds per pull, over the last fifth of the way to ``size`` configurations."""
     before, after = marks[int(0.8 * size)], marks[size]
     return 1e3 * (after.cpu_seconds - before.cpu_seconds) / (after.pulls - before.pulls)
 

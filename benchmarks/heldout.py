@@ -1,13 +1,13 @@
-"""The command line on rows that it never saw: what tuning is worth beside the defaults.
+"""Compares ``f2a-tune tune`` with default models on held-out rows.
 
     python benchmarks/heldout.py TABLE.csv [--budget 30s] [--splits 20] [--jobs 2] [--repeats auto]
         [--json FILE]
 
-Every split keeps a quarter of the rows back. ``f2a-tune tune --estimator auto`` learns from the
-others inside its budget, the command's own logistic or ridge regression learns from the same rows
-with its defaults, and both are scored on what was kept back. One split of a small table says
-little: what is reported is the mean difference over the splits with its standard error. The splits
-share rows, so that the error is rather too small than too large.
+Every split holds out a quarter of the rows. ``f2a-tune tune --estimator auto`` uses the other rows
+within its budget, the command's logistic or ridge regression is fitted to the same rows with its
+defaults, and both are scored on the held-out rows. One split of a small table says little, so the
+mean difference over all splits is reported with its standard error. The splits share rows, so the
+standard error is likely to be too small.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def main() -> None:
 
 
 def default_score(table: str, seed: int) -> float:
-    """Of the model that the command would begin with, not tuned."""
+    """Return the score of the model that the command tries first, without tuning."""
     job = Job(table, "-1", "linear", None, None, n_folds=5, seed=seed, seconds=1, holdout=HOLDOUT)
     data = job.table()
     X, X_kept, y, y_kept = job.split(data)
@@ -61,7 +61,7 @@ def default_score(table: str, seed: int) -> float:
 
 
 def tuned(options: argparse.Namespace, seed: int) -> dict[str, Any]:
-    """What the command itself prints."""
+    """Return the JSON that the command prints."""
     command = [sys.executable, "-m", "f2a_tune", "tune", options.table, "--target", "-1"]
     command += ["--estimator", "auto", "--budget", options.budget, "--jobs", options.jobs]
     command += ["--repeats", options.repeats, "--holdout", str(HOLDOUT), "--json"]
@@ -79,7 +79,7 @@ def tuned(options: argparse.Namespace, seed: int) -> dict[str, Any]:
 
 
 def summary(rows: list[dict[str, Any]]) -> dict[str, Any]:
-    """Means over the splits, and how far they can be trusted."""
+    """Return means over the splits with their standard error."""
     gains = [row["tuned"] - row["default"] for row in rows]
     error = statistics.stdev(gains) / math.sqrt(len(gains)) if len(gains) > 1 else math.nan
     return {

@@ -1,10 +1,10 @@
-"""How many pulls a second a search makes, by storage, players and length of a fit.
+"""Measures pulls per second of a search by storage, number of players and duration of fits.
 
     python benchmarks/players.py [--seconds 5] [--players 1,2,4,8,16] [--fits 0.001,0.01,0.05]
         [--storages memory,sqlite,journal,postgres] [--json FILE]
 
-Fits sleep, so that many players fit on few cores: what is measured is the search itself and its
-storage. Computing fits (``--compute``) show what two cores give.
+Fits sleep, so that many players can run on few cores and only the search and its storage are
+measured. With ``--compute``, fits use the CPU, which shows the limit of the cores.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Y = np.arange(40) % 2
 
 
 class Sleeper(ClassifierMixin, BaseEstimator):
-    """Takes its time, asleep or at work."""
+    """A classifier whose fit sleeps or computes for a given time."""
 
     def __init__(self, quality: float = 0.5, seconds: float = 0.01, compute: bool = False) -> None:
         self.quality, self.seconds, self.compute = quality, seconds, compute
@@ -67,7 +67,7 @@ def storage(kind: str, folder: str, server: PostgresServer | None, count: int) -
 
 
 def rate(kind: Any, players: int, fit_seconds: float, seconds: float, compute: bool) -> float:
-    """Finished pulls per second while they played."""
+    """Return the finished pulls per second."""
     ends: list[float] = []
 
     def note(event: object) -> bool:
@@ -87,7 +87,7 @@ def rate(kind: Any, players: int, fit_seconds: float, seconds: float, compute: b
         callbacks=[note],
     )
     search.fit(X, Y)
-    middle = [end for end in ends if ends[0] + 1 < end]  # without the start
+    middle = [end for end in ends if ends[0] + 1 < end]  # excludes the startup
     return len(middle) / (middle[-1] - middle[0]) if len(middle) > 2 else 0.0
 
 

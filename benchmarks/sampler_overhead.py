@@ -1,12 +1,12 @@
-"""What the sampler costs: ask and tell of one trial, against Optuna's own samplers.
+"""Compares the overhead of our sampler (ask and tell of one trial) with Optuna's samplers.
 
     python benchmarks/sampler_overhead.py [--sizes 100,1000,10000] [--sqlite-sizes 100,1000]
         [--most-tpe 1000] [--json FILE]
 
-Milliseconds of wall time per trial with five parameters, median of the last 100 before each number
-is reached, in memory and in SQLite. Samplers take turns in blocks, so that a busy moment of
-the machine hits all of them. The limit for ours over random is 1.5 x RandomSampler + 0.5 ms, over
-TPE it is TPESampler + 0.5 ms.
+Prints wall milliseconds per trial with five parameters, in memory and in SQLite: the median of the
+last 100 trials before each size is reached. Samplers take turns in blocks, so that a busy moment
+of the machine affects all of them. The limit of ours over random sampling is 1.5 x RandomSampler
++ 0.5 ms; over TPE it is TPESampler + 0.5 ms.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ MEASURED = 100
 
 
 class Runner:
-    """One study that grows by blocks of trials."""
+    """A study that grows in blocks of trials."""
 
     def __init__(self, sampler: BaseSampler, storage: str | None) -> None:
         self.study = optuna.create_study(sampler=sampler, storage=storage)
@@ -38,7 +38,7 @@ class Runner:
         self.n = 0
 
     def grow(self, count: int) -> list[float]:
-        """Milliseconds of each of so many trials."""
+        """Run ``count`` trials and return the milliseconds of each."""
         found = []
         for _ in range(count):
             start = time.perf_counter()

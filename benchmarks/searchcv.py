@@ -1,15 +1,16 @@
-"""Searches with real fits: ours and its peers on the same folds with the same seconds.
+"""Compares `F2ASearchCV` with other searches on real fits, with the same folds and seconds.
 
     python benchmarks/searchcv.py compare [--data DIR] [--seconds 10] [--seeds 2] [--json FILE]
     python benchmarks/searchcv.py punctual [--seconds 10] [--runs 20] [--json FILE]
     python benchmarks/searchcv.py overhead [--json FILE]
 
 ``compare``: a mixed space of SVC, MLP and HistGradientBoosting on digits, breast_cancer and every
-CSV file in DIR (last column is the target): accuracy of the refitted winner on rows kept back, and
-by how much each search overran its seconds, refit included. A peer without a budget is asked for
-more until the seconds are over; whoever takes five times its seconds is killed and has no result.
-``punctual``: ours again and again, with one player and with two: when it returns, what is left.
-``overhead``: fits of 20 ms, the same grid, every fold run: our seconds over RandomizedSearchCV's.
+CSV file in DIR (last column is the target). Prints the accuracy of the refitted winner on held-out
+rows, and by how much each search overran its seconds, including the refit. A search without a time
+budget is repeated until the seconds are over. A search that takes five times its seconds is killed
+and has no result.
+``punctual``: repeated runs of ours with one and two players: when they end, and what they leave.
+``overhead``: all folds of the same grid with fits of 20 ms: our seconds over RandomizedSearchCV's.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ from sklearn.svm import SVC
 
 from f2a_tune import F2ASearchCV, run_with_cutoff
 
-KILL_AFTER = 5  # times its seconds
+KILL_AFTER = 5  # multiple of its seconds
 SVC_SPACE = {
     "kind": ["svc"],
     "C": FloatDistribution(1e-3, 1e5, log=True),
@@ -72,7 +73,7 @@ SPACES = [SVC_SPACE, MLP_SPACE, BOOSTING_SPACE]
 
 
 class Mixed(ClassifierMixin, BaseEstimator):
-    """One of three models, so that every peer can search the same space as a flat one."""
+    """One of three models, so that every search can use the same flat space."""
 
     def __init__(
         self,
@@ -130,7 +131,7 @@ class Mixed(ClassifierMixin, BaseEstimator):
 
 
 class _Draw:
-    """An Optuna distribution as scikit-learn's searches want one."""
+    """An Optuna distribution with the interface of a scipy distribution."""
 
     def __init__(self, distribution: FloatDistribution | IntDistribution) -> None:
         self.low, self.high, self.log = distribution.low, distribution.high, distribution.log
@@ -252,12 +253,12 @@ def datasets(folder: Path | None) -> dict[str, tuple[Any, Any]]:
 def _column(values: list[str]) -> Any:
     try:
         return np.array(values, dtype=np.float64)[:, None]
-    except ValueError:  # one column for every value
+    except ValueError:  # one-hot encode text
         return np.eye(len(set(values)))[np.unique(values, return_inverse=True)[1]]
 
 
 def one_run(search: str, data: tuple[Any, Any], seconds: float, seed: int) -> dict[str, float]:
-    """In a process of its own: accuracy on rows kept back, and the seconds it took."""
+    """Run one search in its own process; return the held-out accuracy and its seconds."""
     warnings.simplefilter("ignore")
     X, X_test, y, y_test = train_test_split(*data, test_size=0.3, random_state=seed)
     folds = StratifiedKFold(5, shuffle=True, random_state=seed)
@@ -315,7 +316,7 @@ def _print_comparison(found: dict[str, Any], seconds: float) -> None:
 
 
 def punctual(seconds: float, runs: int) -> dict[str, Any]:
-    """How often ours returns on time, fully validated, with nothing left behind."""
+    """Measure how often ours ends on time, fully validated, with no processes left."""
     X, y = load_digits(return_X_y=True)
     found: dict[str, Any] = {}
     for n_jobs in (1, 2):
@@ -356,7 +357,7 @@ def _is_busy(process: psutil.Process) -> bool:
 
 
 class Twenty(ClassifierMixin, BaseEstimator):
-    """Computes for 20 ms."""
+    """A classifier whose fit computes for 20 ms."""
 
     def __init__(self, number: int = 0) -> None:
         self.number = number
@@ -389,7 +390,7 @@ def overhead() -> dict[str, Any]:
                 ).fit(X, y)
                 assert (search.cv_results_["n_folds_done"] == 5).all()
 
-            mine(), theirs()  # both start workers that later searches use again
+            mine(), theirs()  # starts the workers, which later searches reuse
             ratios = [_seconds(mine) / _seconds(theirs) for _ in range(5)]
             median = statistics.median(ratios)
             found[f"n_jobs={n_jobs}, {proposals}"] = {"ratio": median, "ratios": ratios}

@@ -1,9 +1,9 @@
-"""Speed of the simulator: ns an epoch, against the plain-Python path and a public bandit library.
+"""Compares the simulator's ns per epoch with plain Python and with a public bandit library.
 
     python benchmarks/simulate.py [--budget 1e7] [--json FILE]
 
 All columns come from one run on one machine. The library is MABWiser (UCB1 with the same radius),
-driven the way its documentation shows, on the plain-bandit scenario; ours plays that scenario too.
+used as in its documentation, on the plain-bandit scenario, which ours simulates too.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ LIBRARY_EPOCHS = 3_000
 
 
 def compiled_ns(name: str, budget: float) -> dict[str, float]:
-    """CPU nanoseconds an epoch of one run of this policy on every scenario of the paper."""
+    """Return CPU nanoseconds per epoch of a policy on every scenario of the paper."""
     speeds = {}
     for game_name in PAPER_SCENARIOS:
         game = scenario(game_name)
@@ -34,14 +34,14 @@ def compiled_ns(name: str, budget: float) -> dict[str, float]:
 
 
 def plain_python_ns(name: str) -> float:
-    """The same on the plain-Python path, scenario doubling."""
+    """Return CPU nanoseconds per epoch in plain Python on the scenario doubling."""
     started = time.thread_time()
     result = simulate(scenario("doubling"), name, PLAIN_PYTHON_BUDGET, runs=1, engine="python")
     return 1e9 * (time.thread_time() - started) / result.epochs.sum()
 
 
 def library_ns() -> float:
-    """CPU nanoseconds a round of MABWiser's UCB1 on the plain bandit's three arms."""
+    """Return CPU nanoseconds per round of MABWiser's UCB1 on the plain bandit's three arms."""
     from mabwiser.mab import MAB, LearningPolicy
 
     rng = np.random.default_rng(0)

@@ -1,12 +1,12 @@
-"""A long day in one process: does anything grow?
+"""Checks that resource use does not grow over many pulls in one process.
 
     python benchmarks/soak.py [--pulls 10000] [--json FILE] [--plot FILE]
 
 ``pool``: calls of a CutoffPool, every tenth of which hangs in C code and is killed.
 ``search``: F2ASearchCV whose configurations hang as often. Its study is in memory and grows with
-every configuration, so here the memory is to grow by a constant amount per pull.
-Memory of the parent and of the process that starts workers, open descriptors, and the seconds that
-a pull costs beyond its own, in blocks of a fiftieth of the whole.
+every configuration, so its memory should grow by a constant amount per pull.
+Records the memory of the parent and of the process that starts workers, open descriptors, and the
+overhead of a pull in seconds, in blocks of a fiftieth of all pulls.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ CUTOFF_SECONDS = 0.05
 
 
 class Meter:
-    """Measures at the end of every block."""
+    """Measures resource use at the end of every block."""
 
     def __init__(self, pulls: int) -> None:
         self.pulls, self.n, self.kills = pulls, 0, 0
@@ -40,7 +40,7 @@ class Meter:
         self._overhead, self._last = 0.0, time.monotonic()
 
     def count(self, own_seconds: float, killed: bool) -> bool:
-        """One more pull; returns whether it was the last."""
+        """Count one pull, and return whether it was the last."""
         now = time.monotonic()
         self._overhead += now - self._last - own_seconds
         self._last = now
@@ -85,7 +85,7 @@ def pool(pulls: int) -> Meter:
 
 
 class SometimesHangs(ClassifierMixin, BaseEstimator):
-    """As good as it is told."""
+    """A classifier with a given score, whose fit may hang."""
 
     def __init__(self, quality: float = 0.0, hang: bool = False) -> None:
         self.quality, self.hang = quality, hang
@@ -122,7 +122,7 @@ def search(pulls: int) -> Meter:
 
 
 def growth(meter: Meter, name: str) -> float:
-    """Of the last fifth over the second fifth; the first one warms up."""
+    """Return the growth from the second fifth to the last; the first fifth warms up."""
     values = [block[name] for block in meter.blocks]
     fifth = max(len(values) // 5, 1)
     return float(np.mean(values[-fifth:]) / np.mean(values[fifth : 2 * fifth]))

@@ -1,7 +1,7 @@
-"""A training loop that asks whether to go on: the pruner knows what time it is.
+"""Apply learned cutoffs in a training loop that calls ``trial.should_prune()``.
 
-No worker process is needed where the objective asks often enough. The loop stands for epochs of
-any network; its learning rate decides how fast it learns, its width how long an epoch takes.
+No worker process is needed if the objective calls it often enough. The loop stands for the epochs
+of a network: the learning rate determines how fast it learns, the width how long an epoch takes.
 """
 
 import time
@@ -32,5 +32,5 @@ study = optuna.create_study(
 study.optimize(objective, n_trials=60, timeout=15)
 
 print(f"best loss {study.best_value:.5f} with {study.best_params}")
-print(f"a trial is waited for {cutoff_of(study.trials[-1]):.2f} s now")
+print(f"cutoff of the last trial: {cutoff_of(study.trials[-1]):.2f} s")
 print(budget_summary(study))

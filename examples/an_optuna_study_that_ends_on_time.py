@@ -1,7 +1,7 @@
-"""Two lines more in an Optuna study: learned cutoffs, and an end that is kept.
+"""Add learned cutoffs and a hard time budget to an Optuna study with two more lines.
 
-Some configurations of this objective hang, as a solver may that does not converge. The sampler
-learns how long waiting pays; `optimize` really ends what takes longer.
+Some configurations of this objective hang, like a solver that does not converge. The sampler
+learns how long it pays to wait, and `optimize` kills trials that take longer.
 """
 
 import time

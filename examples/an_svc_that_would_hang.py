@@ -1,4 +1,4 @@
-"""A search over SVCs of which some would run for hours: it ends after 20 seconds, and says why."""
+"""Search over SVCs, some of which would run for hours; the search ends after 20 seconds."""
 
 import time
 

@@ -1,4 +1,4 @@
-"""A fit that would run for minutes is given up after five seconds; the others are not harmed."""
+"""Give up a fit that would run for minutes after five seconds; other fits are not affected."""
 
 from sklearn.datasets import make_classification
 from sklearn.svm import SVC

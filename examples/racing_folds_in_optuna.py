@@ -1,7 +1,7 @@
-"""One trial is one fold: weak configurations are given up after their first.
+"""Race folds in an Optuna study: each trial is one fold, and weak configurations get only one.
 
-`evaluation_of(trial)` says which evaluation of its configuration a trial is; taken as the fold, it
-turns the study into a race, in which only what may still win gets all its folds.
+`evaluation_of(trial)` counts the evaluations of the trial's configuration from zero. Used as the
+fold, it turns the study into a race: only configurations that may still win get all folds.
 """
 
 import optuna

@@ -1,4 +1,4 @@
-"""A search is killed with SIGKILL in the middle, and goes on with the seconds it had left."""
+"""Resume a search that was killed with SIGKILL; it continues with its remaining seconds."""
 
 import os
 import signal
@@ -33,7 +33,7 @@ if sys.argv[1:] == ["first"]:
         global n_pulls
         n_pulls += 1
         if n_pulls == 15:
-            os.kill(os.getpid(), signal.SIGKILL)  # the power goes, say
+            os.kill(os.getpid(), signal.SIGKILL)  # simulates a power failure
 
     search(callbacks=[count]).fit(X, y)
 
@@ -41,5 +41,5 @@ crashed = subprocess.run([sys.executable, __file__, "first"], check=False)
 print(f"the first process ended with {signal.Signals(-crashed.returncode).name}")
 found = search(resume=True).fit(X, y)
 known = found.cv_results_["n_folds_done"].sum() - found.budget_.n_finished
-print(f"{known} folds were known already, {found.budget_.n_finished} came after the crash")
+print(f"{known} folds were known already, {found.budget_.n_finished} finished after the crash")
 print(f"best: {found.best_score_:.3f} with {found.best_params_}")

@@ -1,4 +1,4 @@
-"""The paper's six experiments in small: regret of its three policies and of a better one."""
+"""Repeat the paper's six experiments on a small scale, and add a policy with less regret."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""The same as typing: f2a-tune tune digits --estimator svm,knn,linear --budget 20s --report …"""
+"""Run the command: f2a-tune tune digits --estimator svm,knn,linear --budget 20s --report …"""
 
 import subprocess
 import sys

@@ -1,7 +1,7 @@
-"""Two processes play one search; they meet in a database.
+"""Run one search in two processes that share a database.
 
-Give the URL of a PostgreSQL database as the first argument (extra [postgres]); without one an
-SQLite file is used, which is good enough for two processes on one machine.
+Pass the URL of a PostgreSQL database as the first argument (extra [postgres]). Without it, an
+SQLite file is used, which is sufficient for two processes on one machine.
 """
 
 import subprocess
@@ -39,5 +39,5 @@ def start_helper(event):
 search.set_params(callbacks=[start_helper]).fit(X, y)
 print(f"the helper ended with {helper.wait()}")
 owners = {trial.user_attrs["f2a:owner"] for trial in search.study_.trials}
-print(f"{len(owners)} processes have played {len(search.study_.trials)} configurations")
+print(f"{len(owners)} processes evaluated {len(search.study_.trials)} configurations")
 print(f"best: {search.best_score_:.3f} with {search.best_params_}")

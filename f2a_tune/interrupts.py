@@ -1,8 +1,9 @@
-"""Ctrl-C that is not lost: one that Python has swallowed is sent again.
+"""Protection against a lost Ctrl-C: an interrupt that Python swallowed is sent again.
 
-The garbage collector's callbacks and those of extensions are called from C, where an exception
-cannot travel on: Python prints it and goes on as if nothing had been pressed. `kept_interrupts`
-hears of that and repeats the signal a moment later, when the callback has returned.
+Callbacks of the garbage collector and of C extensions are called from C code, through which an
+exception cannot propagate: Python prints the ``KeyboardInterrupt`` and continues.
+`kept_interrupts` detects this case and repeats the signal shortly afterwards, when the callback
+has returned.
 """
 
 from __future__ import annotations
@@ -18,14 +19,18 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from sys import UnraisableHookArgs
 
+# Long enough for the callback to return before the signal is repeated.
 REPEAT_AFTER_SECONDS = 0.05
 
 
 @contextmanager
 def kept_interrupts() -> Iterator[None]:
-    """While it is open, a swallowed KeyboardInterrupt comes again and is not printed."""
+    """Return a context manager that repeats a swallowed KeyboardInterrupt and does not print it.
+
+    It has an effect only in the main thread, which is the one that receives signals.
+    """
     if threading.current_thread() is not threading.main_thread():
-        yield  # signals do not come here, and the hook is everybody's
+        yield  # no signals arrive in this thread, and the hook is global to the process
         return
     previous = sys.unraisablehook
 

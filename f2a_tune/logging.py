@@ -1,6 +1,7 @@
-"""Messages of this library, in the style of Optuna's: same names, same format, a tree of its own.
+"""Logging of this library, with the same functions and line format as ``optuna.logging``.
 
-Lines about trials are shown on the standard error stream by default, as Optuna shows its own.
+The loggers form a separate tree under "f2a_tune". By default, messages about trials are written
+to standard error, as Optuna does with its own.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ ROOT = "f2a_tune"
 
 _lock = threading.Lock()
 _handler: logging.Handler | None = None
+_is_set = False
 
 
 class _Formatter(logging.Formatter):
@@ -38,10 +40,10 @@ class _Formatter(logging.Formatter):
 
 
 class _CurrentStderr(logging.Handler):
-    """Writes to what is standard error at the time: tests and notebooks change it."""
+    """Handler that looks up ``sys.stderr`` for every record: tests and notebooks replace it."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Write one line."""
+        """Write one line to the current standard error stream."""
         try:
             print(self.format(record), file=sys.stderr, flush=True)
         except Exception:
@@ -56,47 +58,59 @@ def _root() -> logging.Logger:
             _handler = _CurrentStderr()
             _handler.setFormatter(_Formatter())
             root.addHandler(_handler)
-            root.addHandler(logging.NullHandler())  # without any, Python shows warnings itself
+            # If a logger has no handler at all, Python prints its warnings to stderr.
+            root.addHandler(logging.NullHandler())
             root.setLevel(INFO)
             root.propagate = False
     return root
 
 
 def get_logger(name: str) -> logging.Logger:
-    """A logger of this library; ``name`` begins with "f2a_tune"."""
+    """Return a logger of this library; ``name`` must start with "f2a_tune"."""
     _root()
     return logging.getLogger(name)
 
 
 def get_verbosity() -> int:
-    """The level below which nothing is shown."""
+    """Return the current log level; messages below it are not shown."""
     return _root().level
 
 
 def set_verbosity(verbosity: int) -> None:
-    """Show nothing below this level, such as ``f2a_tune.logging.WARNING``."""
+    """Set the log level, for example ``f2a_tune.logging.WARNING``.
+
+    Until this function is called, messages about trials are shown only if Optuna's log level
+    shows Optuna's own messages about trials.
+    """
+    global _is_set
+    _is_set = True
     _root().setLevel(verbosity)
 
 
+def is_verbosity_set() -> bool:
+    """Return whether `set_verbosity` has been called."""
+    return _is_set
+
+
 def disable_default_handler() -> None:
-    """Do not write to standard error."""
+    """Stop writing log messages to standard error."""
     root = _root()
     assert _handler is not None
     root.removeHandler(_handler)
 
 
 def enable_default_handler() -> None:
-    """Write to standard error again."""
+    """Write log messages to standard error again."""
     root = _root()
     assert _handler is not None
     root.addHandler(_handler)
 
 
 def enable_propagation() -> None:
-    """Pass messages on to the handlers of the program's own logging."""
+    """Pass log messages on to the handlers of the root logger."""
     _root().propagate = True
 
 
 def disable_propagation() -> None:
-    """Do not pass messages on."""
+    """Stop passing log messages on to the handlers of the root logger."""
     _root().propagate = False

@@ -13,11 +13,17 @@ from tests.postgres import PostgresServer, program_folder
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# Continuous integration tries the same examples every time; on a desk new ones are tried.
+# The same examples every time; `benchmarks/fuzz.py` tries new ones.
 # No deadlines: a busy machine is no fault of ours.
-settings.register_profile("ci", derandomize=True, deadline=None)
-settings.register_profile("desk", deadline=None)
-settings.load_profile("ci" if os.environ.get("CI") else "desk")
+EXPLORE = "F2A_TUNE_EXPLORE"
+settings.register_profile("fixed", derandomize=True, deadline=None)
+settings.register_profile(
+    "explore",
+    deadline=None,
+    max_examples=round(100 * float(os.environ.get(EXPLORE, "1"))),
+    print_blob=True,
+)
+settings.load_profile("explore" if EXPLORE in os.environ else "fixed")
 
 
 @pytest.fixture(scope="session")

@@ -8,13 +8,15 @@ import pytest
 
 from tests.postgres import program_folder
 
+pytestmark = pytest.mark.slow
+
 EXAMPLES = Path(__file__).parents[1] / "examples"
 EXPECTED = {
     "an_svc_that_would_hang.py": ["ended after ", "fits were given up", "best: 0."],
     "resume_after_a_crash.py": ["ended with SIGKILL", "were known already", "best: 0.9"],
     "tune_from_the_command_line.py": ["best score: 0.9", "report: digits.html"],
-    "two_workers_on_one_database.py": ["the helper ended with 0", "processes have played"],
-    "a_training_loop_with_should_prune.py": ["best loss 0.0", "a trial is waited for"],
+    "two_workers_on_one_database.py": ["the helper ended with 0", "processes evaluated"],
+    "a_training_loop_with_should_prune.py": ["best loss 0.0", "cutoff of the last trial"],
     "an_optuna_study_that_ends_on_time.py": ["ended after 1", "given up", "best: x="],
     "racing_folds_in_optuna.py": ["folds of", "over 5 folds"],
     "any_function_with_a_cutoff.py": ["C=1e+06: gave_up after 5.", "C=1e-09: finished"],

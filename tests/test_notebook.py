@@ -6,6 +6,8 @@ nbformat = pytest.importorskip("nbformat")
 nbclient = pytest.importorskip("nbclient")
 pytest.importorskip("ipykernel")
 
+pytestmark = pytest.mark.slow
+
 ESTIMATOR = """
 import time
 import numpy as np

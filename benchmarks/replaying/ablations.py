@@ -1,4 +1,4 @@
-"""The race with one of its parts taken away, to see what the part is worth."""
+"""Variants of the race without one of its parts, to measure the benefit of that part."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from replaying.whole import suggest_all
 
 
 class WholeRule(RacingRule):
-    """Every configuration gets all its folds, one after the other, before the next is drawn."""
+    """Evaluates all folds of a configuration before the next one is drawn."""
 
     def choose(self, situation: Situation) -> Pull | None:
         ledger = situation.ledger
@@ -33,14 +33,14 @@ class WholeRule(RacingRule):
 
 
 def unraced(problem: Problem) -> RaceMethod:
-    """No racing of folds."""
+    """A race that evaluates all folds of every configuration."""
     method = RaceMethod(problem)
     method.race._rule = WholeRule()
     return method
 
 
 class Unranked(RaceMethod):
-    """Scores as they are, in the model and in the cutoff's reward, instead of their ranks."""
+    """Uses scores instead of ranks, in the model and in the reward of the cutoff."""
 
     def ask(self, now: float, worker: int) -> Job | None:
         with (
@@ -56,14 +56,14 @@ def _standardised(values: Floats) -> Floats:
 
 
 def with_tpe(problem: Problem) -> RaceMethod:
-    """Optuna's TPE proposes, a quarter at random as with our model."""
+    """A race with proposals of Optuna's TPE; a quarter is random, as with our model."""
     method = RaceMethod(problem, model=False)
     method.proposals = TpeProposals(problem, method.proposals)
     return method
 
 
 class TpeProposals:
-    """TPE hears of every configuration once: its first score, or that it was given up."""
+    """Tells TPE one result per configuration: its first score, or that it was given up."""
 
     def __init__(self, problem: Problem, random: proposals.Proposals) -> None:
         optuna.logging.set_verbosity(optuna.logging.ERROR)

@@ -1,7 +1,7 @@
-"""Plays one method on one problem: virtual workers take jobs, a heap says who is free next.
+"""Runs one method on one problem with virtual workers, in the order in which they become free.
 
-A job that would run beyond the budget is ended with it. The recommendation is asked for after
-every outcome, so the record says what a user would have got by stopping then.
+A job that would run beyond the budget is stopped at its end. The method recommends after every
+outcome, so the record shows what a user would get by stopping at any time.
 """
 
 from __future__ import annotations
@@ -10,28 +10,32 @@ import heapq
 import math
 import time
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from f2a_tune.outcome import Kind, Outcome
-from replaying.problem import OVERHEAD_SECONDS, Problem
+
+if TYPE_CHECKING:
+    from replaying.problem import Problem
 
 
 @dataclass(frozen=True)
 class Job:
-    """One fit that a method asks for."""
+    """One fit requested by a method."""
 
     row: int
     fold: int
     cutoff_seconds: float = math.inf
     token: object = None
+    level: int | None = None
+    """Level to grow the fit to; None for the whole fit."""
 
 
 class Method(Protocol):
-    """What a tuner must answer to be replayed."""
+    """The interface of a tuner that can be replayed."""
 
     def ask(self, now: float, worker: int) -> Job | None: ...
     def tell(self, job: Job, outcome: Outcome, worker: int) -> None: ...
-    def recommend(self) -> int | None: ...
+    def recommend(self) -> Any: ...
 
 
 @dataclass
@@ -39,14 +43,15 @@ class Record:
     """What happened in one run."""
 
     times: list[float] = field(default_factory=list)
-    """Seconds at which the recommendation changed, as shares of the budget."""
-    rows: list[int | None] = field(default_factory=list)
+    """Times at which the recommendation changed, as shares of the budget."""
+    rows: list[Any] = field(default_factory=list)
+    """What was recommended: a row of the table, or a row and a level of a table of curves."""
     pulls: int = 0
     reward: float = 0.0
     seconds_by_kind: dict[str, float] = field(default_factory=dict)
     decision_seconds: float = 0.0
 
-    def row_at(self, share: float) -> int | None:
+    def row_at(self, share: float) -> Any:
         """The recommendation at this share of the budget."""
         row = None
         for when, candidate in zip(self.times, self.rows, strict=True):
@@ -67,10 +72,10 @@ def play(method: Method, problem: Problem) -> Record:
             if job is None:
                 continue
             idle.remove(worker)
-            left = budget - now - OVERHEAD_SECONDS
-            outcome = problem.fit(job.row, job.fold, max(min(job.cutoff_seconds, left), 0.0))
+            begin = now + problem.overhead(job, worker)
+            outcome = problem.run(job, max(min(job.cutoff_seconds, budget - begin), 0.0))
             order += 1
-            end = now + OVERHEAD_SECONDS + outcome.seconds
+            end = begin + outcome.seconds
             heapq.heappush(waiting, (end, order, worker, job, outcome))
         if not waiting:
             _note(record, 1.0, getattr(method, "recommend_finally", method.recommend)())
@@ -78,14 +83,14 @@ def play(method: Method, problem: Problem) -> Record:
         now, _, worker, job, outcome = heapq.heappop(waiting)
         _account(record, problem, job, outcome)
         if now >= budget - 1e-9 * budget and outcome.kind is Kind.GAVE_UP:
-            continue  # cut off by the end of the budget; a worker that is out of time rests
+            continue  # stopped at the end of the budget, so the worker gets no further job
         _timed(record, method.tell, job, outcome, worker)
         _note(record, now / budget, _timed(record, method.recommend))
         if now < budget:
             idle.append(worker)
 
 
-def _note(record: Record, share: float, row: int | None) -> None:
+def _note(record: Record, share: float, row: Any) -> None:
     if not record.rows or record.rows[-1] != row:
         record.times.append(share)
         record.rows.append(row)

@@ -1,4 +1,4 @@
-"""FLAML's CFO and BlendSearch, asked and told: all folds of every configuration."""
+"""FLAML's CFO and BlendSearch with an ask-and-tell loop; they evaluate all folds."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from replaying.whole import Evaluation, WholeEvaluations
 
 
 class FlamlSearch(WholeEvaluations):
-    """One of FLAML's searchers, which sees each evaluation's mean and its seconds.
+    """One of FLAML's searchers, which gets the mean score and the seconds of each evaluation.
 
     It starts from the shared stream's first configuration. Its space is flat: a parameter that is
     inactive in the table's space is drawn and ignored.
@@ -28,7 +28,7 @@ class FlamlSearch(WholeEvaluations):
         self.searcher = kind(
             metric="score",
             mode="max",
-            space={parameter.name: _domain(parameter) for parameter in problem.space.parameters},
+            space={parameter.name: domain(parameter) for parameter in problem.space.parameters},
             points_to_evaluate=[first],
             seed=problem.seed,
         )
@@ -36,7 +36,7 @@ class FlamlSearch(WholeEvaluations):
         self.count = 0
 
     def propose(self) -> tuple[int, Any] | None:
-        for _ in range(100):  # it may answer None while it waits for its own pending trials
+        for _ in range(100):  # it returns None while it waits for pending trials
             name = f"{self.count:06d}"
             self.count += 1
             values = self.searcher.suggest(name)
@@ -68,7 +68,8 @@ class FlamlSearch(WholeEvaluations):
         self.searcher.on_trial_complete(name, result)
 
 
-def _domain(parameter: Any) -> Any:
+def domain(parameter: Any) -> Any:
+    """Return FLAML's distribution of a parameter."""
     from flaml import tune
 
     if parameter.kind == "categorical":

@@ -1,7 +1,7 @@
-"""Successive halving over folds, as scikit-learn's halving searches do over a resource.
+"""Successive halving with the number of folds as the resource, like scikit-learn's searches.
 
-Brackets of nine random configurations: all get one fold, the best third three, the best one all.
-Every rung waits for its last fit, as scikit-learn's does.
+In brackets of nine random configurations, all get one fold, the best third gets three, and the
+best one gets all. Every rung waits for its last fit, as in scikit-learn.
 """
 
 from __future__ import annotations

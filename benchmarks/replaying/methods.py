@@ -1,4 +1,4 @@
-"""Names of methods, and how to make one for a problem."""
+"""Creates methods for a problem by name."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ MAKERS: dict[str, Callable[[Problem], Method]] = {
     "wait-ucb": partial(RaceMethod, model=False, policy="wait-ucb"),
     "race": RaceMethod,
 }
-# Parts of the race taken away one at a time; not among "all".
+# The race without one of its parts; not included in "all".
 ABLATIONS: dict[str, Callable[[Problem], Method]] = {
     "race-no-cutoff": partial(RaceMethod, use_cutoffs=False),
     "race-no-racing": unraced,
@@ -57,11 +57,11 @@ METHODS = tuple(MAKERS)
 
 
 def known(name: str) -> bool:
-    """Whether a method of this name can be made."""
+    """Whether a method of this name exists."""
     return name.removesuffix(RULE) in MAKERS | ABLATIONS
 
 
 def make(name: str, problem: Problem) -> Method:
-    """A new method for one run."""
+    """Create a method for one run."""
     method = (MAKERS | ABLATIONS)[name.removesuffix(RULE)](problem)
     return Ruled(method, problem) if name.endswith(RULE) else method

@@ -1,4 +1,4 @@
-"""Draws how good each method's recommendation is over time."""
+"""Plots the quality of each method's recommendation over time."""
 
 from __future__ import annotations
 

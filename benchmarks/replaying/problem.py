@@ -1,7 +1,7 @@
-"""One run's view of a table: the same for every method that plays it.
+"""The tuning problem of one run: a table, a seed and a budget.
 
-Per table and seed all methods see the same order of folds and the same stream of random
-configurations. What a method proposes is snapped to the nearest entry that this run has not used.
+For a given table and seed, all methods see the same order of folds and the same stream of random
+configurations. A proposal is mapped to the nearest entry that the run has not used.
 """
 
 from __future__ import annotations
@@ -12,9 +12,10 @@ from typing import Any
 import numpy as np
 
 from f2a_tune.outcome import ErrorReport, Outcome
+from replaying.engine import Job
 from replaying.table import Floats, Table, row_key
 
-OVERHEAD_SECONDS = 0.005  # what a pull costs beside the fit, for every method
+OVERHEAD_SECONDS = 0.005  # overhead of a pull, the same for every method
 
 
 class Problem:
@@ -32,12 +33,12 @@ class Problem:
         self.n_unused = len(table.units)
 
     def take_random(self) -> int | None:
-        """The next unused configuration of the stream that all methods share."""
+        """Use the next configuration of the stream that all methods share."""
         row = self.peek_random()
         return None if row is None else self._use(row)
 
     def peek_random(self) -> int | None:
-        """The same, without using it."""
+        """Return the next configuration of the shared stream without using it."""
         while self._next < len(self._stream):
             row = int(self._stream[self._next])
             if self._unused[row]:
@@ -46,15 +47,15 @@ class Problem:
         return None
 
     def stream_head(self, count: int) -> list[int]:
-        """The first rows of the shared stream, without using them."""
+        """Return the first rows of the shared stream without using them."""
         return [int(row) for row in self._stream[:count]]
 
     def take_row(self, row: int) -> int:
-        """Use this very entry."""
+        """Use this entry."""
         return self._use(row)
 
     def take(self, unit: Floats) -> int | None:
-        """The unused entry that is nearest to a proposal."""
+        """Use the unused entry that is nearest to a proposal."""
         if not self.n_unused:
             return None
         exact = self.table.row_of.get(row_key(unit))
@@ -65,10 +66,10 @@ class Problem:
         return self._use(int(distances.argmin()))
 
     def take_configuration(self, values: dict[str, Any]) -> int | None:
-        """The same for a proposal by names and values.
+        """Use the unused entry that is nearest to a proposal given by names and values.
 
-        What is inactive is ignored, and choices are told by their text: tuners turn a mixture of
-        types into strings.
+        Inactive parameters are ignored. Choices are compared as text, because tuners convert mixed
+        types to strings.
         """
         active: dict[str, Any] = {}
         for parameter in self.space.parameters:
@@ -82,16 +83,24 @@ class Problem:
     def configuration(self, row: int) -> dict[str, Any]:
         return self.space.configuration(self.table.units[row])
 
-    def fit(self, row: int, fold: int, cutoff_seconds: float) -> Outcome:
-        """What became of this fit, in virtual time."""
-        column = self._folds[fold]
-        seconds = float(self.table.seconds[row, column])
+    def overhead(self, job: Job, worker: int) -> float:
+        """Return the seconds that a worker needs before it runs a job."""
+        return OVERHEAD_SECONDS
+
+    def run(self, job: Job, cutoff_seconds: float) -> Outcome:
+        """Return the outcome of a fit in virtual time."""
+        column = self._folds[job.fold]
+        seconds = float(self.table.seconds[job.row, column])
         if seconds > cutoff_seconds:
             return Outcome.gave_up(cutoff_seconds)
-        score = float(self.table.scores[row, column])
+        score = float(self.table.scores[job.row, column])
         if np.isnan(score):
             return Outcome.failed(ErrorReport("Ended", "it never finished"), seconds)
         return Outcome.finished(score, seconds)
+
+    def fold(self, fold: int) -> int:
+        """Return the column of the table that is this run's fold."""
+        return int(self._folds[fold])
 
     def reward(self, row: int, fold: int) -> float:
         return float(self.table.rank_scores[row, self._folds[fold]])

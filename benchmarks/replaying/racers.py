@@ -1,4 +1,4 @@
-"""Our own methods: a `Race` with proposals, and the parts of it that the ablation takes away."""
+"""Our own methods: a `Race` with proposals, whose parts the ablations replace."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from replaying.table import Floats
 
 
 class StreamProposals:
-    """The shared stream of random configurations, as proposals."""
+    """Proposes the shared stream of random configurations."""
 
     def __init__(self, problem: Problem) -> None:
         self.problem = problem

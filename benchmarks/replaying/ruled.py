@@ -1,4 +1,4 @@
-"""A peer that searches as it does and recommends by our rule."""
+"""Other methods with our rule for the recommendation."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from replaying.problem import Problem
 
 
 class Ruled:
-    """Keeps a race's ledger beside a peer, for its recommendation alone."""
+    """Records the outcomes of a method in a race, which is used only for the recommendation."""
 
     def __init__(self, method: Method, problem: Problem) -> None:
         self.method = method

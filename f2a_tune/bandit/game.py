@@ -1,7 +1,7 @@
-"""The Farewell-to-Arms game: in go delay and reward laws, out come true rates and samples.
+"""The Farewell-to-Arms game (section 2.1 of the paper): its distributions, true rates and samples.
 
-Section 2.1 of the paper. Every macro-arm k has a joint law Q_k of delay and potential reward, kept
-as a finite list of outcomes (finish level, reward, probability). Arms and levels count from 0.
+Every macro-arm k has a joint distribution Q_k of delay and potential reward, stored as a finite
+list of outcomes (finish level, reward, probability). Arms and levels are numbered from 0.
 """
 
 from __future__ import annotations
@@ -18,15 +18,17 @@ PROBABILITY_TOLERANCE = 1e-6
 
 
 @dataclass(frozen=True, slots=True)
-class Pull:
-    """One play: macro-arm (configuration) ``arm``, waiting at most to ``level``; both from 0."""
+class MicroArm:
+    """What one pull plays: a macro-arm, and the level until which to wait for it."""
 
     arm: int
+    """Index of the macro-arm (the configuration), from 0."""
     level: int
+    """Index of the waiting level after which the pull is given up, from 0."""
 
 
 class Tables(NamedTuple):
-    """A game as plain arrays, readable by compiled code; ``cumulative[k]`` ends with 1."""
+    """A game as plain arrays for compiled code; the last entry of ``cumulative[k]`` is 1."""
 
     cumulative: Floats
     finish_level: NDArray[np.int64]
@@ -36,27 +38,32 @@ class Tables(NamedTuple):
 
 
 class Game:
-    """K macro-arms, D waiting levels, and the law of delay and reward of every arm.
+    """A bandit game of K macro-arms and D waiting levels with known distributions.
+
+    A player pulls one macro-arm at a time and chooses how long to wait for it. A pull that
+    finishes in time pays its reward and costs its delay. A pull that is given up pays nothing and
+    costs the wait. The goal is the highest reward per unit of cost.
 
     Parameters
     ----------
-    delays
-        P(delay = level i), one row an arm (K×D); where ``levels`` are given, one column more than
-        levels is the chance that a pull never finishes. A single row stands for a single arm.
-    rewards
-        Mean potential reward in [0, 1]: a number, one per arm (K), or one per arm and delay (K×D).
-    levels
-        Waits in any unit, strictly rising; default 1, 2, …, D. Or a `Levels`.
-    bernoulli
-        True: a finished pull pays 0 or 1 with that mean. False: it pays the mean itself.
-    name
-        For tables and plots.
+    delays : array-like of shape (K, D) or (K, D + 1)
+        P(delay = level i) of every arm. If ``levels`` is given, an additional last column is the
+        probability that a pull never finishes. A single row describes a game with one arm.
+    rewards : float or array-like of shape (K,) or (K, D)
+        Mean potential reward in [0, 1]: one for all arms, one per arm, or one per arm and delay.
+    levels : array-like of shape (D,) or Levels, default=None
+        Waiting times in any unit, strictly increasing. None means 1, 2, …, D.
+    bernoulli : bool, default=True
+        If True, a finished pull pays 0 or 1 with the given mean. If False, it pays the mean
+        itself.
+    name : str, default="game"
+        Name for tables and plots.
 
     Examples
     --------
     >>> game = Game(delays=[[0.5, 0.0, 0.5]], rewards=1.0)
     >>> game.best, round(game.best_rate, 3)
-    (Pull(arm=0, level=0), 0.5)
+    (MicroArm(arm=0, level=0), 0.5)
     >>> Game(delays=[0.5, 0.5], rewards=1.0, levels=[10, 40]).rates().round(4).tolist()
     [[0.05, 0.04]]
     """
@@ -85,21 +92,33 @@ class Game:
     def from_records(
         cls, seconds: ArrayLike, scores: ArrayLike, levels: ArrayLike, *, name: str = "records"
     ) -> Game:
-        """Build a game from recorded fits: row = configuration, column = fold.
+        """Build a game from a table of recorded fits.
 
-        A pull draws one recorded fold. Its delay is rounded up to the next level; a fit that was
-        never finished (score NaN) or took longer than the last level never finishes.
+        A pull of arm k draws one of the recorded folds of configuration k. Its delay is rounded up
+        to the next level. A fit that was killed (score NaN) or took longer than the last level
+        never finishes.
+
+        Parameters
+        ----------
+        seconds : array-like of shape (n_configurations, n_folds)
+            Seconds of every fit.
+        scores : array-like of shape (n_configurations, n_folds)
+            Score of every fit in [0, 1], or NaN for a fit that was killed.
+        levels : array-like of shape (D,)
+            Waiting times in seconds, strictly increasing.
+        name : str, default="records"
+            Name for tables and plots.
         """
         times, values = np.asarray(seconds, float), np.asarray(scores, float)
         if times.ndim != 2 or times.shape != values.shape or times.size == 0:
             raise ValueError(
-                "seconds and scores must be two equal non-empty tables (configurations × folds), "
-                f"got shapes {times.shape} and {values.shape}."
+                "seconds and scores must be non-empty tables of the same shape (configurations × "
+                f"folds), got shapes {times.shape} and {values.shape}."
             )
         if np.nanmin(values) < 0 or np.nanmax(values) > 1:
             raise ValueError(
-                f"scores must lie in [0, 1], got {np.nanmin(values)} to {np.nanmax(values)}: "
-                "rescale them first."
+                f"scores must lie in [0, 1], got {np.nanmin(values)} to {np.nanmax(values)}. "
+                "Rescale them first."
             )
         ladder = Levels.waiting(np.asarray(levels, float).tolist())
         game = cls.__new__(cls)
@@ -126,7 +145,7 @@ class Game:
             for m, (level, value, probability) in enumerate(outcomes):
                 total += probability
                 cumulative[k, m], finish_level[k, m], reward[k, m] = total, level, value
-            # Rounding must not leave a sliver of [0, 1) without an outcome.
+            # Rounding errors must not leave a part of [0, 1) without an outcome.
             cumulative[k, len(outcomes) - 1 :] = 1.0
         self.tables = Tables(
             cumulative,
@@ -138,7 +157,7 @@ class Game:
         self.mean_rewards, self.mean_costs = self._means()
 
     def _means(self) -> tuple[Floats, Floats]:
-        """E[reward] and E[cost] of every pair (numerator and denominator of the paper's eq. 2)."""
+        """Return E[reward] and E[cost] of every pair: numerator and denominator of eq. 2."""
         chances = np.diff(self.tables.cumulative, prepend=0.0, axis=1)
         rewards = np.zeros((self.n_arms, self.n_levels))
         costs = np.zeros_like(rewards)
@@ -162,19 +181,22 @@ class Game:
         return len(self.levels)
 
     def rates(self) -> Floats:
-        """g, the K×D matrix of expected reward per unit of cost (paper, eq. 2)."""
+        """Return g, the K×D matrix of expected reward per unit of cost (paper, eq. 2)."""
         return self.mean_rewards / self.mean_costs
 
     def gaps(self) -> Floats:
-        """Δ, how far every pair's rate lies below the best one's; rounding noise is exactly 0."""
+        """Return Δ (K×D), the difference between the best rate and the rate of every pair.
+
+        Differences as small as rounding errors are returned as exactly 0.
+        """
         gaps = self.best_rate - self.rates()
         return np.where(gaps <= 1e-12 * self.best_rate, 0.0, gaps)
 
     @property
-    def best(self) -> Pull:
-        """The pair of the highest rate; among equals the lowest arm, then the shortest wait."""
+    def best(self) -> MicroArm:
+        """The pair with the highest rate; ties go to the lowest arm, then the shortest wait."""
         arm, level = np.unravel_index(int(np.argmin(self.gaps())), self.mean_costs.shape)
-        return Pull(int(arm), int(level))
+        return MicroArm(int(arm), int(level))
 
     @property
     def best_rate(self) -> float:
@@ -188,7 +210,7 @@ class Game:
         return float(gaps[gaps > 0].min(initial=np.inf))
 
     def delay_probabilities(self) -> Floats:
-        """K×(D+1): chance of finishing inside each level, and of never finishing."""
+        """Return the probability of finishing in each level and of never finishing (K×(D+1))."""
         chances = np.diff(self.tables.cumulative, prepend=0.0, axis=1)
         result = np.zeros((self.n_arms, self.n_levels + 1))
         rows = np.broadcast_to(np.arange(self.n_arms)[:, None], chances.shape)
@@ -198,7 +220,7 @@ class Game:
     def sample(
         self, arm: int, size: int = 1, seed: int | np.random.Generator | None = None
     ) -> tuple[NDArray[np.int64], Floats]:
-        """Draw ``size`` pairs (finish level, potential reward); level D means "never finishes"."""
+        """Draw ``size`` finish levels and potential rewards; level D means "never finishes"."""
         if not 0 <= arm < self.n_arms:
             raise ValueError(f"arm must be 0 to {self.n_arms - 1}, got {arm!r}.")
         rng = np.random.default_rng(seed)
@@ -226,8 +248,8 @@ def _checked_delays(delays: ArrayLike) -> Floats:
     wrong = int(np.argmax(np.abs(sums - 1)))
     if abs(sums[wrong] - 1) > PROBABILITY_TOLERANCE:
         raise ValueError(
-            f"delays of arm {wrong} must sum to 1, got {sums[wrong]:.6g}: give levels=, and what "
-            "is missing as one more column, the chance that a pull never finishes."
+            f"delays of arm {wrong} must sum to 1, got {sums[wrong]:.6g}. If some pulls never "
+            "finish, pass levels= and add their probability as one more column."
         )
     return np.asarray(probabilities / sums[:, None], dtype=np.float64)
 
@@ -239,8 +261,8 @@ def _levels_for(probabilities: Floats, levels: Levels | ArrayLike | None) -> Lev
     ladder = levels if isinstance(levels, Levels) else Levels.waiting(_listed("levels", levels))
     if columns not in (len(ladder), len(ladder) + 1):
         raise ValueError(
-            f"levels has {len(ladder)} entries, but delays has {columns} columns: give one column "
-            "a level, and at most one more for pulls that never finish."
+            f"levels has {len(ladder)} entries, but delays has {columns} columns. Pass one column "
+            "per level, and at most one more for pulls that never finish."
         )
     return ladder
 
@@ -251,11 +273,11 @@ def _checked_rewards(rewards: ArrayLike, arms: int, depth: int) -> Floats:
         means = means[:, None]
     if means.ndim > 2 or means.shape not in ((), (arms, 1), (arms, depth)):
         raise ValueError(
-            f"rewards must be one number, {arms} (one an arm) or {arms}×{depth} (arm × delay), "
-            f"got shape {means.shape}."
+            f"rewards must be one number, {arms} numbers (one per arm) or a {arms}×{depth} table "
+            f"(arm × delay), got shape {means.shape}."
         )
     if not np.all((means >= 0) & (means <= 1)):
-        raise ValueError(f"rewards must lie in [0, 1], got {rewards!r}: rescale them first.")
+        raise ValueError(f"rewards must lie in [0, 1], got {rewards!r}. Rescale them first.")
     return np.array(np.broadcast_to(means, (arms, depth)), dtype=np.float64)
 
 

@@ -1,8 +1,8 @@
-"""Games by name: the paper's six experiments and its other applications.
+"""Predefined games: the six experiments of the paper and its other applications.
 
-The paper shows its delay distributions only as figures. Those of `doubling`, `middle`, `first`,
-`ads-1` and `ads-2` are reconstructions that meet every fact the text states (number of levels,
-position of the best one, smallest gap); `plain` is given in full there.
+The paper shows most delay distributions only as figures. Those of `doubling`, `middle`, `first`,
+`ads-1` and `ads-2` are reconstructions that agree with every fact stated in the text (number of
+levels, position of the best level, smallest gap). The text specifies `plain` completely.
 """
 
 from __future__ import annotations
@@ -26,7 +26,14 @@ AD_DELAYS = (
 
 
 def scenario(name: str, *, table: str | Path | None = None) -> Game:
-    """The game of this name; ``cross-validation`` reads a replay table (an ``.npz`` file).
+    """Return the predefined game of this name.
+
+    Parameters
+    ----------
+    name : str
+        One of the names in `SCENARIOS`, or ``"cross-validation"``.
+    table : str or Path, default=None
+        Replay table (``.npz`` file) for ``"cross-validation"``; not allowed for other scenarios.
 
     Examples
     --------
@@ -37,33 +44,37 @@ def scenario(name: str, *, table: str | Path | None = None) -> Game:
     if name == "cross-validation":
         if table is None:
             raise ValueError(
-                "scenario='cross-validation' is built from recorded fits: give table=FILE.npz."
+                "scenario='cross-validation' requires a table of recorded fits. Pass "
+                "table=FILE.npz."
             )
         return cross_validation(table)
     if table is not None:
-        raise ValueError(f"table={str(table)!r} is read by scenario='cross-validation' only.")
+        raise ValueError(
+            f"table={str(table)!r} is only allowed with scenario='cross-validation'. Remove it or "
+            "change the scenario."
+        )
     return SCENARIOS[name]()
 
 
 def doubling() -> Game:
-    """Figure 1a: every doubling of the wait doubles the chance of a reward."""
+    """Figure 1a: doubling the wait doubles the probability of a reward."""
     delays = np.zeros(10)
     delays[[0, 2, 6]] = np.array([1, 2, 4]) / 7
     return Game(delays, 1.0, name="doubling")
 
 
 def middle() -> Game:
-    """Figure 1b: the best wait lies in the middle."""
+    """Figure 1b: the best wait is in the middle of the levels."""
     return Game([0.10, 0.15, 0.10, 0.05, 0.60, 0, 0, 0, 0, 0], 1.0, name="middle")
 
 
 def first() -> Game:
-    """Figure 1c: the shortest wait is best."""
+    """Figure 1c: the shortest wait is the best one."""
     return Game([0.5, 0, 0, 0, 0, 0, 0, 0, 0, 0.5], 1.0, name="first")
 
 
 def plain() -> Game:
-    """Figure 2a: every pull takes one unit of time, so this is a standard bandit in disguise."""
+    """Figure 2a: every pull takes one unit of time, as in a standard multi-armed bandit."""
     return Game(np.eye(1, 5).repeat(3, axis=0), [0.5, 0.7, 1.0], name="plain")
 
 
@@ -73,15 +84,16 @@ def ads_1() -> Game:
 
 
 def ads_2() -> Game:
-    """Figure 2c: the same users, other utilities."""
+    """Figure 2c: the delays of `ads_1` with different rewards."""
     return Game(AD_DELAYS, [1.0, 0.5, 0.7], name="ads-2")
 
 
 def crowdsourcing() -> Game:
-    """When to reassign a task (section 1): a worker drawn at random is fast, slow, or lost.
+    """Crowdsourcing (section 1): how long to wait before a task is assigned to another worker.
 
-    Levels are minutes on a doubling ladder. Of the workers 35 % are fast (median 5 minutes), 45 %
-    slow (45 minutes), both with log-normal times; the rest walk away with the task.
+    Every worker is drawn at random: 35 % are fast (median 5 minutes), 45 % are slow (median 45
+    minutes), both with log-normal times, and 20 % never finish. Levels are minutes and double from
+    1 to 128.
     """
     minutes = np.array([1, 2, 4, 8, 16, 32, 64, 128.0])
     finished = np.array(
@@ -92,9 +104,10 @@ def crowdsourcing() -> Game:
 
 
 def auction() -> Game:
-    """A repeated second-price auction with a participation cost (section 2.2): levels are bids.
+    """Repeated second-price auction with a participation cost (section 2.2); levels are bids.
 
-    The highest rival bid is triangular over ten prices; whatever is won is worth 0.8.
+    The highest competing bid has a triangular distribution over ten prices. A won auction has the
+    reward 0.8.
     """
     prices = np.arange(1, 11.0)
     rivals = np.minimum(prices, 11 - prices)
@@ -102,9 +115,9 @@ def auction() -> Game:
 
 
 def advertising() -> Game:
-    """Five advertisements (section 2.2): most users never click, the others after a while."""
+    """Five advertisements (section 2.2); a share of the users clicks after a random delay."""
     seconds = np.arange(1, 9.0)
-    # Per advertisement: share of users who click at all, median seconds until then, value of it.
+    # Per advertisement: share of users who click, median seconds until the click, its reward.
     advertisements = (
         (0.3, 1.5, 0.9),
         (0.4, 2.0, 0.6),
@@ -119,22 +132,27 @@ def advertising() -> Game:
 
 
 def cross_validation(table: str | Path) -> Game:
-    """k-fold cross-validation (section 2.2) from recorded fits: configurations × folds.
+    """k-fold cross-validation (section 2.2), built from a table of recorded fits.
 
-    The table is an ``.npz`` file with ``seconds`` and ``scores`` (NaN = killed). Scores are scaled
-    to [0, 1] by their range; levels double from the fastest fit until the slowest one finishes.
+    The table is an ``.npz`` file with the arrays ``seconds`` and ``scores`` of shape
+    (n_configurations, n_folds). The score of a fit that was killed is NaN. Scores are scaled
+    to [0, 1] by their range. Levels double from the fastest fit until they cover the slowest one.
     """
     try:
         with np.load(table, allow_pickle=False) as file:
             seconds, scores = file["seconds"].astype(float), file["scores"].astype(float)
     except (OSError, ValueError, KeyError, EOFError, TypeError, zipfile.BadZipFile) as error:
         raise ValueError(
-            f"table={str(table)!r} is not a replay table with 'seconds' and 'scores': {error}"
+            f"table={str(table)!r} is not a replay table, which is an .npz file with the arrays "
+            f"'seconds' and 'scores': {error}"
         ) from error
     if not np.all((seconds > 0) & np.isfinite(seconds)):
-        raise ValueError(f"table={str(table)!r}: seconds must be finite and above 0.")
+        raise ValueError(f"table={str(table)!r} is invalid: seconds must be finite and above 0.")
     if np.isinf(scores).any() or np.isnan(scores).all():
-        raise ValueError(f"table={str(table)!r}: scores must be finite, or NaN for killed fits.")
+        raise ValueError(
+            f"table={str(table)!r} is invalid: scores must be finite numbers, or NaN for killed "
+            "fits, and at least one of them must be a number."
+        )
     low, high = float(np.nanmin(scores)), float(np.nanmax(scores))
     scaled = (scores - low) / (high - low) if high > low else np.where(np.isnan(scores), scores, 1)
     fastest, slowest = float(np.nanmin(seconds)), float(np.nanmax(seconds))
@@ -144,7 +162,7 @@ def cross_validation(table: str | Path) -> Game:
 
 
 def _lognormal(value: float, median: float, sigma: float) -> float:
-    """The log-normal distribution function."""
+    """Return the log-normal cumulative distribution function at ``value``."""
     return 0.5 * math.erfc(-math.log(value / median) / (sigma * math.sqrt(2)))
 
 

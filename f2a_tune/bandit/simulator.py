@@ -1,7 +1,8 @@
-"""Play a game many times: in go a game, a policy and a budget, out come regret curves.
+"""Simulation of policies on a game and their regret (section 5 of the paper).
 
-Two paths play the same game with the same random numbers: compiled kernels (numba, extra
-``[sim]``), and the policy object driven step by step. Section 5 of the paper.
+There are two engines: kernels compiled with numba (extra ``[sim]``), and a Python loop that calls
+the policy object for every pull. Both consume the same random numbers in the same order, so they
+make the same pulls. Keep this property when you change one of them.
 """
 
 from __future__ import annotations
@@ -15,60 +16,69 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from f2a_tune.bandit.environment import Ledger, draw_outcome, new_ledger, pass_checkpoints
+from f2a_tune.bandit.environment import GameLedger, draw_outcome, new_ledger, pass_checkpoints
 from f2a_tune.bandit.game import Game
 from f2a_tune.bandit.levels import Floats
 from f2a_tune.bandit.policies import ConstantPolicy, Policy, make_policy
 from f2a_tune.checks import known_name, positive_integer, positive_number
 
-# In units of the smallest cost.
+# First default checkpoint, in units of the smallest cost.
 FIRST_CHECKPOINT = 100.0
 CHECKPOINTS_PER_DECADE = 10
 ENGINES = ("auto", "compiled", "python")
 
 
 class SlowSimulationWarning(UserWarning):
-    """Numba is missing, so a simulation runs in plain Python, hundreds of times slower."""
+    """Numba is not installed, so the simulation runs in Python, hundreds of times slower."""
 
 
 @dataclass(frozen=True)
 class Simulation:
-    """What ``runs`` plays of a policy gave; first axis = run, second = checkpoint."""
+    """Result of `simulate`: pulls, rewards and regret of every run at every checkpoint."""
 
     game: Game
+    """The game that was played."""
     policy: str
+    """Name of the policy."""
     checkpoints: Floats
+    """Budgets at which the runs were recorded; the last one is the whole budget."""
     pulls_at: NDArray[np.int64]
+    """Pulls of every pair at every checkpoint (runs × checkpoints × K × D)."""
     rewards: Floats
+    """Total reward at every checkpoint (runs × checkpoints)."""
     engine: str
+    """The engine that was used: ``"compiled"`` or ``"python"``."""
 
     @property
     def pulls(self) -> NDArray[np.int64]:
-        """Pulls of every pair at the end (runs × K × D)."""
+        """Pulls of every pair at the end of each run (runs × K × D)."""
         return self.pulls_at[:, -1]
 
     @property
     def epochs(self) -> NDArray[np.int64]:
-        """Pulls in all at the end, per run."""
+        """Total number of pulls of each run."""
         return np.asarray(self.pulls.sum(axis=(1, 2)), dtype=np.int64)
 
     @property
     def regret(self) -> Floats:
-        """Σ over pulls of (g*·E[cost] − E[reward]): regret without the noise of the rewards."""
+        """Pseudo-regret, Σ over pulls of (g*·E[cost] − E[reward]), (runs × checkpoints).
+
+        Unlike `paper_regret`, it does not contain the noise of the rewards.
+        """
         loss = self.game.mean_costs * self.game.gaps()
         return np.asarray((self.pulls_at * loss).sum(axis=(2, 3)), dtype=np.float64)
 
     @property
     def paper_regret(self) -> Floats:
-        """t·g* − Σ rewards, as the paper's section 5 computes it."""
+        """Regret as computed in section 5 of the paper, t·g* − Σ rewards (runs × checkpoints)."""
         return np.asarray(self.checkpoints * self.game.best_rate - self.rewards)
 
     def mean(self) -> Floats:
-        """Mean regret over the runs at every checkpoint."""
+        """Return the mean regret over the runs at every checkpoint."""
         return np.asarray(self.regret.mean(axis=0))
 
     def sd(self) -> Floats:
-        """Standard deviation of the regret over the runs at every checkpoint."""
+        """Return the standard deviation of the regret over the runs at every checkpoint."""
         ddof = 1 if len(self.regret) > 1 else 0
         return np.asarray(self.regret.std(axis=0, ddof=ddof))
 
@@ -83,19 +93,33 @@ def simulate(
     *,
     engine: str = "auto",
 ) -> Simulation:
-    """Play ``game`` with ``policy`` until ``budget`` is spent, ``runs`` times over.
+    """Play a game repeatedly with one policy and record its pulls, rewards and regret.
 
     Parameters
     ----------
-    policy
-        A name (see `f2a_tune.bandit.POLICIES`) or a policy object.
-    budget
-        Total cost of a run; the pull that would pass it is not made.
-    checkpoints
-        Budgets at which to record, rising; default ten a decade. The budget itself is always last.
-    engine
-        ``"compiled"`` needs numba (extra ``[sim]``), ``"python"`` drives the object step by step,
-        ``"auto"`` takes the first if it can. Both give the same pulls for the same seed.
+    game : Game
+        The game to play; see `f2a_tune.bandit.scenario` for predefined ones.
+    policy : str or Policy
+        Name of a policy (see `f2a_tune.bandit.POLICIES`) or a policy object, which is copied.
+    budget : float
+        Total cost of one run, in the unit of the game's levels. The run ends before the first pull
+        that would exceed it.
+    runs : int, default=10
+        Number of independent runs. More runs reduce the noise of the mean regret.
+    seed : int, default=0
+        Seed of the random numbers. The same seed gives the same pulls.
+    checkpoints : iterable of float, default=None
+        Increasing budgets at which the state of a run is recorded. None means ten per decade. The
+        whole budget is always added as the last one.
+    engine : {"auto", "compiled", "python"}, default="auto"
+        ``"compiled"`` requires numba (extra ``[sim]``) and a policy of this package. ``"python"``
+        calls the policy object for every pull. ``"auto"`` uses the compiled engine if possible.
+        Both make the same pulls for the same seed.
+
+    Returns
+    -------
+    Simulation
+        Pulls, rewards and regret of every run at every checkpoint.
 
     Examples
     --------
@@ -128,8 +152,8 @@ def simulate(
     )
 
 
-def _play(game: Game, policy: Policy, ledger: Ledger, rng: np.random.Generator) -> None:
-    """The reference path."""
+def _play(game: Game, policy: Policy, ledger: GameLedger, rng: np.random.Generator) -> None:
+    """Play one run with the Python engine, which is the reference for the compiled one."""
     tables, spent, earned = game.tables, 0.0, 0.0
     while True:
         pull = policy.choose()
@@ -151,22 +175,22 @@ def _play(game: Game, policy: Policy, ledger: Ledger, rng: np.random.Generator) 
 def _player(game: Game, policy: Policy | str) -> Policy:
     player = make_policy(policy) if isinstance(policy, str) else copy.deepcopy(policy)
     if not isinstance(player, Policy):
-        raise TypeError(f"policy must be a name or a Policy, got {policy!r}.")
+        raise TypeError(f"policy must be a name or a Policy object, got {policy!r}.")
     if isinstance(player, ConstantPolicy) and player.pull is None:
         return ConstantPolicy(game.best)
     return player
 
 
 def _kernel_finder(policy: Policy, engine: str) -> Any:
-    """The function that finds a policy's compiled kernel, or None for the reference path."""
+    """Return the function that compiles a policy's kernel, or None to use the Python engine."""
     if engine == "python":
         return None
     try:
         from f2a_tune.bandit import compiled
     except ImportError as error:
         message = (
-            f"numba cannot be imported ({error}), so the simulation runs in plain Python, "
-            "hundreds of times slower: pip install 'f2a_tune[sim]'."
+            f"numba cannot be imported ({error}). Without it, a simulation runs in plain Python, "
+            "hundreds of times slower. Install it with: pip install 'f2a_tune[sim]'."
         )
         if engine == "compiled":
             raise ImportError(message) from error
@@ -176,7 +200,7 @@ def _kernel_finder(policy: Policy, engine: str) -> Any:
         return compiled.kernel_of
     if engine == "compiled":
         raise ValueError(
-            f"engine='compiled' has no kernel for {type(policy).__name__}: use engine='auto'."
+            f"engine='compiled' has no kernel for {type(policy).__name__}. Use engine='auto'."
         )
     return None
 
@@ -185,13 +209,14 @@ def _checkpoints(budget: float, marks: Iterable[float] | None, game: Game) -> Fl
     if marks is None:
         first = min(FIRST_CHECKPOINT * game.levels.smallest_cost, budget / 10)
         count = 1 + round(CHECKPOINTS_PER_DECADE * np.log10(budget / first))
-        # Three digits: marks that can be read and typed.
+        # Three significant digits, so that checkpoints are easy to read and to type.
         values = np.array([float(f"{mark:.3g}") for mark in np.geomspace(first, budget, count)])
     else:
         values = np.array([positive_number("checkpoints", mark) for mark in marks])
         if np.any(np.diff(values) <= 0) or (len(values) and values[-1] > budget):
             raise ValueError(
-                f"checkpoints must rise and end by the budget {budget:g}, got {values.tolist()}."
+                "checkpoints must be strictly increasing and not exceed the budget "
+                f"{budget:g}, got {values.tolist()}."
             )
     return np.append(values[values < budget], budget)
 

@@ -1,9 +1,10 @@
-"""What pulls teach: counts go in, estimates of every level's reward and cost come out.
+"""Estimates of the reward and cost of every level from the pulls of an arm.
 
-One pull informs every level (the paper's conclusion calls this full feedback). A pull that was
-given up says only that it was still running then; the wait was fixed before the delay was seen, so
-this is independent censoring, and the Kaplan–Meier product estimates the delay law consistently.
-The functions are plain Python on arrays, so that compiled simulations run the very same source.
+One pull carries information on every level (the paper's conclusion calls this full feedback). A
+pull that was given up was still running at that time. The wait is chosen before the delay is
+observed, so this is independent censoring, and the Kaplan–Meier product estimates the delay
+distribution consistently. The functions are plain Python on arrays because compiled simulations
+compile the same source.
 """
 
 from __future__ import annotations
@@ -12,27 +13,27 @@ import numpy as np
 
 from f2a_tune.bandit.levels import Floats, Levels
 
-# Columns of counts (K × D × 4): pulls finished inside a level, the sum of their rewards and of the
-# rewards' squares, and pulls given up after it.
+# Columns of counts (K × D × 4): number of pulls that finished in a level, the sum of their rewards
+# and of their squared rewards, and number of pulls given up at the end of the level.
 FINISHED, REWARD, SQUARE, GIVEN_UP = 0, 1, 2, 3
 # First columns of pairs (K × D × …), for estimates by plain averages.
 PULLS, REWARDS, COSTS = 0, 1, 2
-# First columns of the ladder (D × …): what a pull costs that finishes in a level, or is given up.
+# First columns of the ladder (D × …): cost of a pull that finishes in a level or is given up.
 FINISH_COST, GIVE_UP_COST = 0, 1
 
 
 def new_counts(n_arms: int, n_levels: int) -> Floats:
-    """Counts of a game in which nothing has been pulled."""
+    """Return the counts before the first pull."""
     return np.zeros((n_arms, n_levels, 4))
 
 
 def cost_ladder(levels: Levels) -> Floats:
-    """The two costs of every level as a table."""
+    """Return the two costs of every level as a table (D × 2)."""
     return np.column_stack([levels.finish_costs, levels.give_up_costs])
 
 
 def count_pull(counts: Floats, arm: int, level: int, finish_level: int, reward: float) -> None:
-    """Record a pull that waited to ``level``; it finished if ``finish_level`` is not beyond."""
+    """Count a pull that waited until ``level``; it finished if ``finish_level <= level``."""
     if finish_level <= level:
         counts[arm, finish_level, FINISHED] += 1.0
         counts[arm, finish_level, REWARD] += reward
@@ -42,7 +43,7 @@ def count_pull(counts: Floats, arm: int, level: int, finish_level: int, reward: 
 
 
 def add_pull(pairs: Floats, arm: int, level: int, reward: float, cost: float) -> None:
-    """Record a pull for one pair."""
+    """Add the reward and cost of a pull to the sums of one pair."""
     pairs[arm, level, PULLS] += 1.0
     pairs[arm, level, REWARDS] += reward
     pairs[arm, level, COSTS] += cost
@@ -51,10 +52,11 @@ def add_pull(pairs: Floats, arm: int, level: int, reward: float, cost: float) ->
 def kaplan_meier(counts: Floats, arm: int, ladder: Floats, pairs: Floats) -> None:
     """Write the estimated E[reward] and E[cost] of every level of one arm into ``pairs``.
 
-    With Y_i pulls running on entering level i, d_i of them finishing inside it with rewards v_i:
+    Y_i is the number of pulls running at the start of level i, d_i the number of those that
+    finished in it, and v_i the sum of their rewards:
     h_i = d_i/Y_i, S_i = Π(1−h_l), R_j = Σ_{i≤j} S_{i−1}·v_i/Y_i,
     C_j = Σ_{i≤j} S_{i−1}·h_i·(cost of finishing in i) + S_j·(cost of giving up after j).
-    A level that no pull has entered is taken to finish nothing.
+    In a level that no pull has entered, no pull is assumed to finish (h_i = 0).
     """
     running = entered(counts, arm, 0)
     survival, reward, paid = 1.0, 0.0, 0.0
@@ -71,7 +73,7 @@ def kaplan_meier(counts: Floats, arm: int, ladder: Floats, pairs: Floats) -> Non
 
 
 def entered(counts: Floats, arm: int, level: int) -> float:
-    """Y_i: how many pulls of this arm were still running on entering this level."""
+    """Return Y_i, the number of pulls of this arm that were running at the start of a level."""
     running = 0.0
     for later in range(level, counts.shape[1]):
         running += counts[arm, later, FINISHED] + counts[arm, later, GIVEN_UP]

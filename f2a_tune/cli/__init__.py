@@ -1,7 +1,7 @@
-"""The command line ``f2a-tune``: arguments in, a printed result and an exit code out.
+"""The entry point of the command line ``f2a-tune``.
 
-Exit codes: 0 done, 2 bad input (one line on standard error), 130 interrupted. Sub-commands import
-what they need when they run, so that ``--help`` stays quick.
+Exit codes: 0 success, 2 invalid input (reported in one line on standard error), 130 interrupted.
+Subcommands import their dependencies when they run, so that ``--help`` stays fast.
 """
 
 from __future__ import annotations
@@ -13,14 +13,21 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from f2a_tune import __version__
+from f2a_tune.clock import monotonic_seconds, process_start_seconds
 from f2a_tune.interrupts import kept_interrupts
 
 DONE, BAD_INPUT, INTERRUPTED = 0, 2, 130
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command; ``arguments`` defaults to those of the process."""
+def main(arguments: Sequence[str] | None = None, started: float | None = None) -> int:
+    """Run one command and return its exit code.
+
+    ``arguments`` defaults to those of the process. ``started`` is the time on the monotonic clock
+    from which a time budget is counted; it defaults to now.
+    """
+    begin = monotonic_seconds() if started is None else started
     options = _parser().parse_args(arguments)
+    options.started = begin
     try:
         with kept_interrupts():
             options.run(options)
@@ -30,13 +37,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except Exception as error:
         if options.debug or not isinstance(error, _expected_errors()):
             raise
-        print(f"f2a-tune: {' '.join(str(error).split())}", file=sys.stderr)
+        text = getattr(error, "summary", str(error))
+        print(f"f2a-tune: {' '.join(text.split())}", file=sys.stderr)
         return BAD_INPUT
     return DONE
 
 
 def _expected_errors() -> tuple[type[Exception], ...]:
-    """Whose message says all that a user needs; looked up when there is one, for it takes time."""
+    """Return errors that are reported by their message alone; called late, as imports are slow."""
     from optuna.exceptions import OptunaError
 
     from f2a_tune.cutoff.launcher import WorkerStartError
@@ -45,10 +53,10 @@ def _expected_errors() -> tuple[type[Exception], ...]:
 
 
 def script() -> NoReturn:
-    """The installed command: like `main`, but it ends the process."""
-    code = main()
+    """Run `main` and exit the process; this is the installed command."""
+    code = main(started=process_start_seconds())
     if code == INTERRUPTED:
-        # Threads that are still simulating would hold up an ordinary exit.
+        # Simulation threads that are still running would delay a normal exit.
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(code)

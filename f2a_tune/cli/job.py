@@ -1,7 +1,7 @@
-"""A tuning job of the command line: options in, a search with its data out.
+"""A tuning job of the command line, which can create its search and read its data.
 
-It is written to the study as text, so that ``f2a-tune worker`` can do the same elsewhere; nothing
-in it is code but the name of a factory that the user gave.
+The job is stored in the study as JSON, so that ``f2a-tune worker`` can create the same search on
+another machine. It contains no code, except the name of a factory that the user has passed.
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ if TYPE_CHECKING:
     from f2a_tune import F2ASearchCV
 
 JOB = "f2a:job"
-# The fewer the rows, the more the luck of a split decides who wins: folds are drawn again until
-# this many rows have been predicted, or so often.
+# With few rows, the winner depends on how the folds happen to be drawn. They are drawn again until
+# this many rows have been predicted, up to the maximum number of repeats.
 PREDICTED_ROWS = 2500
 MOST_REPEATS = 3
 
 
 @dataclass(frozen=True)
 class Job:
-    """What is to be tuned on what."""
+    """What to tune, and on which data."""
 
     data: str
     target: str | None
     estimator: str
     space: str | None
-    """The text of a TOML file."""
+    """Contents of a TOML file."""
     metric: str | None
     n_folds: int
     seed: int
@@ -40,16 +40,16 @@ class Job:
     header: str = "auto"
     task: str = "auto"
     holdout: float = 0.0
-    """The share of rows that is kept back."""
+    """Fraction of the rows that is held out."""
     n_repeats: int | None = None
-    """How often the folds are drawn; None: more often if there are few rows."""
+    """Number of times the folds are drawn. None: chosen by the number of rows."""
 
     def table(self) -> Table:
         """Read the data."""
         return read_table(self.data, self.target, self.header, self.task)
 
     def search(self, table: Table) -> F2ASearchCV:
-        """The search, without a place to keep it."""
+        """Create the search, without a storage."""
         from f2a_tune import F2ASearchCV
 
         estimator, space, start = self._estimator_and_space(table)
@@ -64,10 +64,10 @@ class Job:
         )
 
     def split(self, table: Table) -> tuple[Any, Any, Any, Any]:
-        """Rows to learn from and rows kept back; the same every time."""
+        """Split the rows into training and held-out rows; deterministic given the seed."""
         from sklearn.model_selection import train_test_split
 
-        from f2a_tune.sklearn_plugin.models import CLASSIFICATION
+        from f2a_tune.cli.presets import CLASSIFICATION
 
         if self.holdout == 0:
             return table.X, None, table.y, None
@@ -78,13 +78,13 @@ class Job:
         return X, X_kept, y, y_kept
 
     def search_and_data(self) -> tuple[Any, Any, Any]:
-        """For a worker that joins."""
+        """Return the search, X and y, for a worker that joins."""
         table = self.table()
         X, _, y, _ = self.split(table)
         return self.search(table), X, y
 
     def to_attribute(self) -> dict[str, Any]:
-        """As JSON that every storage takes."""
+        """Return the job as JSON values, which every storage accepts."""
         content = asdict(self)
         if Path(self.data).is_file():
             content["data"] = str(Path(self.data).resolve())
@@ -93,7 +93,7 @@ class Job:
     def _folds(self, table: Table) -> Any:
         from sklearn.model_selection import RepeatedKFold, RepeatedStratifiedKFold
 
-        from f2a_tune.sklearn_plugin.models import CLASSIFICATION
+        from f2a_tune.cli.presets import CLASSIFICATION
 
         repeated = RepeatedStratifiedKFold if table.task == CLASSIFICATION else RepeatedKFold
         often = self.n_repeats
@@ -103,7 +103,8 @@ class Job:
         return repeated(n_splits=self.n_folds, n_repeats=often, random_state=self.seed)
 
     def _estimator_and_space(self, table: Table) -> tuple[Any, Any, Any]:
-        from f2a_tune.sklearn_plugin.models import model_names, prepared, ready_space
+        from f2a_tune.cli.preprocessing import prepared
+        from f2a_tune.cli.presets import model_names, ready_space
 
         if ":" in self.estimator:
             from f2a_tune.cli.values import imported
@@ -119,13 +120,14 @@ class Job:
             space, start = space_of_toml(self.space), None
         if space is None:
             raise ValueError(
-                f"--estimator {self.estimator!r} has no ready space: give one with --space."
+                f"--estimator {self.estimator!r} has no built-in search space. Pass one with "
+                "--space."
             )
         return estimator, space, start
 
 
 def space_of_toml(text: str) -> Any:
-    """A search space from TOML: lists of values, or tables with low and high.
+    """Parse a search space from TOML: lists of values, or tables with low and high.
 
     Examples
     --------
@@ -143,7 +145,7 @@ def space_of_toml(text: str) -> Any:
 
 def _one_space(content: Any) -> dict[str, Any]:
     if not isinstance(content, Mapping) or not content:
-        raise ValueError(f"--space must have a table of parameters, got {content!r}.")
+        raise ValueError(f"--space must contain a table of parameters, got {content!r}.")
     return {str(name): _parameter(str(name), one) for name, one in content.items()}
 
 
@@ -152,13 +154,13 @@ def _parameter(name: str, content: Any) -> Any:
 
     if isinstance(content, list):
         if not content or any(isinstance(value, (dict, list)) for value in content):
-            raise ValueError(f"--space: {name} must be a list of at least one plain value.")
+            raise ValueError(f"--space: {name} must be a list of at least one string or number.")
         return content
     known = {"low", "high", "log", "step"}
     if not isinstance(content, Mapping) or not {"low", "high"} <= set(content) <= known:
         raise ValueError(
-            f"--space: {name} must be a list of values or a table with low, high and perhaps log "
-            f"or step, got {content!r}."
+            f"--space: {name} must be a list of values or a table with low, high and optionally "
+            f"log or step, got {content!r}."
         )
     numbers = [content["low"], content["high"]]
     if any(isinstance(n, bool) or not isinstance(n, (int, float)) for n in numbers):
@@ -173,14 +175,14 @@ def _parameter(name: str, content: Any) -> Any:
 
 
 def stored_job(storage: Any, study_name: str) -> Job:
-    """The job that a study was begun with."""
-    from f2a_tune.optuna_plugin.storages import loaded_study
+    """Read the job that a study was created with."""
+    from f2a_tune.study.storages import loaded_study
 
     content = loaded_study(storage, study_name, "--study-name ").user_attrs.get(JOB)
     names = {one.name for one in fields(Job)}
     if not isinstance(content, Mapping) or set(content) != names:
         raise ValueError(
-            f"study {study_name!r} was not begun by this version of f2a-tune tune: say what to "
-            "fit with --search module:function or --search FILE.joblib."
+            f"study {study_name!r} was not created by this version of f2a-tune tune. Pass the "
+            "search with --search module:function or --search FILE.joblib."
         )
     return Job(**content)

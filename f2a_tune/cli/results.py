@@ -1,4 +1,4 @@
-"""``f2a-tune report`` and ``f2a-tune best``: a stored study in, a page or its winner out."""
+"""The commands ``f2a-tune report`` and ``f2a-tune best``, which show a stored study."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 REPORT_EXAMPLE = """example:
   f2a-tune report --storage sqlite:///sales.db --study-name sales --html sales.html
 
-Works for any Optuna study, also while it is running."""
+Works with any Optuna study, including one that is still running."""
 BEST_EXAMPLE = """example:
   f2a-tune best --storage sqlite:///sales.db --study-name sales --json"""
 
@@ -18,18 +18,18 @@ def add_commands(commands: Any) -> None:
     """Add ``report`` and ``best`` to the parser."""
     report = commands.add_parser(
         "report",
-        help="write an HTML page about a stored search",
-        description="Write an HTML page about a stored search or study.",
+        help="write an HTML report about a stored search",
+        description="Write an HTML report about a stored search or Optuna study.",
         epilog=REPORT_EXAMPLE,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     _add_study(report)
-    report.add_argument("--html", help="file to write; without it a summary is printed")
+    report.add_argument("--html", help="HTML file to write, in addition to the printed summary")
     report.set_defaults(run=run_report)
     best = commands.add_parser(
         "best",
-        help="print the winner of a stored search",
-        description="Print the best configuration of a stored search or study.",
+        help="print the best configuration of a stored search",
+        description="Print the best configuration of a stored search or Optuna study.",
         epilog=BEST_EXAMPLE,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -44,69 +44,71 @@ def _add_study(parser: Any) -> None:
 
 
 def run_report(options: argparse.Namespace) -> None:
-    """Write the page, or print a summary."""
+    """Print a summary, and write the report if ``--html`` is given."""
     from f2a_tune.cli.values import check_writable
     from f2a_tune.report.text import summary_sentence, table_of_configurations
 
     check_writable("--html", options.html)
-    reading = _reading(options)
+    view = _reading(options)
     if options.html is not None:
         from f2a_tune.report import write_report
 
-        write_report(reading, options.html)
+        write_report(view, options.html)
     if options.json:
-        print(json.dumps(_as_json(reading)))
+        print(json.dumps(_as_json(view)))
         return
-    print(table_of_configurations(reading))
+    print(table_of_configurations(view))
     print()
-    print(summary_sentence(reading))
-    print(f"budget: {reading.use}")
+    print(summary_sentence(view))
+    print(f"worker-seconds: {view.budget}")
     if options.html is not None:
         print(f"report: {options.html}")
 
 
 def run_best(options: argparse.Namespace) -> None:
-    """Print the winner."""
+    """Print the best configuration."""
     from f2a_tune.report.text import number, value_text
 
-    reading = _reading(options)
-    if reading.winner is None:
-        raise ValueError(f"study {options.study_name!r} has no finished fit yet.")
+    view = _reading(options)
+    if view.winner is None:
+        raise ValueError(f"study {options.study_name!r} has no finished fit yet. Try again later.")
     if options.json:
-        print(json.dumps(_as_json(reading)["best"]))
+        print(json.dumps(_as_json(view)["best"]))
         return
-    winner = reading.winner
-    folds = f"{len(winner.scores)} of {reading.n_folds} folds"
+    winner = view.winner
+    folds = f"{len(winner.scores)} of {view.n_folds} folds"
     print(f"score {number(winner.mean)} ± {number(winner.spread)} ({folds})")
     for name, value in sorted(winner.params.items()):
         print(f"{name} = {value_text(value)}")
 
 
 def _reading(options: argparse.Namespace) -> Any:
-    from f2a_tune.optuna_plugin.storages import loaded_study, opened_storage
-    from f2a_tune.reading import read_study
+    from f2a_tune.study.reader import read_study
+    from f2a_tune.study.storages import existing_storage, loaded_study
 
-    storage = opened_storage(options.storage, "--storage ")
+    storage = existing_storage(options.storage, "--storage ")
     study = loaded_study(storage, options.study_name, "--study-name ")
     if len(study.directions) != 1:
-        raise ValueError(f"study {options.study_name!r} has several objectives: no one winner.")
+        raise ValueError(
+            f"study {options.study_name!r} has several objectives. Pass a study with only one."
+        )
     return read_study(study)
 
 
-def _as_json(reading: Any) -> dict[str, Any]:
-    winner = reading.winner
+def _as_json(view: Any) -> dict[str, Any]:
+    winner = view.winner
     best = None
     if winner is not None:
         best = {
             "number": winner.number,
             "mean": winner.mean,
             "scores": winner.scores,
-            "fully_validated": reading.fully_validated,
+            "fully_validated": view.fully_validated,
             "params": winner.params,
         }
     return {
-        "study": reading.name,
-        "n_configurations": len(reading.configurations),
+        "study": view.name,
+        "n_configurations": len(view.configurations),
         "best": best,
-        "budget": reading.use.to_attribute(),
+        "budget": view.budget.to_attribute(),
     }

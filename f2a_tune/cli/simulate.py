@@ -1,4 +1,4 @@
-"""``f2a-tune simulate``: names of games and policies in, a table of regrets (JSON, plot) out."""
+"""The command ``f2a-tune simulate``, which compares bandit policies by their regret."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ if TYPE_CHECKING:
 EXAMPLE = """example:
   f2a-tune simulate --scenario all --policy paper --budget 1e5 --plot regret.png
 
-Scenarios: doubling, middle, first, plain, ads-1, ads-2 (the paper's six, together: paper),
-crowdsourcing, auction, advertising (with the six: all), cross-validation (needs --table).
+Scenarios: doubling, middle, first, plain, ads-1, ads-2 (paper: these six of the paper),
+crowdsourcing, auction, advertising (all: these nine), cross-validation (requires --table).
 Policies: wait-ucb, wait-ucb-side, wait-ucb-full, ucb-simplex, budget-ucb, ucb-bv1, ucb1,
-omega-ucb, budgeted-thompson, hazard-thompson, wilson-programming, constant, uniform; or paper,
-or all.
-Regret is sum of (best rate x expected cost - expected reward) over the pulls made."""
+omega-ucb, budgeted-thompson, hazard-thompson, wilson-programming, constant, uniform; paper or
+all.
+Regret is the sum of (best rate x expected cost - expected reward) over all pulls."""
 
-# A run of this length compiles all there is, so that timing measures the simulation alone.
+# A run of this length compiles everything, so that timings exclude compilation.
 WARM_UP_COSTS = 30.0
 
 
 @dataclass(frozen=True)
 class Measured:
-    """A simulation and the CPU nanoseconds that one of its epochs took."""
+    """A simulation and its CPU time per epoch in nanoseconds."""
 
     simulation: Simulation
     ns_per_epoch: float
@@ -46,27 +46,31 @@ def add_command(commands: Any) -> None:
     """Add ``simulate`` to the parser."""
     parser = commands.add_parser(
         "simulate",
-        help="play the paper's games and compare policies",
-        description="Play Farewell-to-Arms games and compare policies by their regret.",
+        help="simulate the games of the paper and compare policies",
+        description="Simulate Farewell-to-Arms games and compare policies by their regret.",
         epilog=EXAMPLE,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--scenario", default="paper", help="names, 'paper' or 'all'")
-    parser.add_argument("--policy", default="paper", help="names, 'paper' or 'all'")
-    parser.add_argument("--budget", default="1e6", help="total cost of a run (default 1e6)")
-    parser.add_argument("--runs", default="10", help="independent runs (default 10)")
-    parser.add_argument("--seed", default="0", help="whole number (default 0)")
-    parser.add_argument("--table", help="replay table (.npz) of scenario cross-validation")
     parser.add_argument(
-        "--jobs", default=str(os.cpu_count() or 1), help="threads (default: cores)"
+        "--scenario", default="paper", help="names, 'paper' or 'all' (default paper)"
     )
-    parser.add_argument("--json", metavar="FILE", help="write all figures as JSON")
-    parser.add_argument("--plot", metavar="FILE", help="draw regret curves (.png, .svg, .html …)")
+    parser.add_argument(
+        "--policy", default="paper", help="names, 'paper' or 'all' (default paper)"
+    )
+    parser.add_argument("--budget", default="1e6", help="total cost of a run (default 1e6)")
+    parser.add_argument("--runs", default="10", help="number of independent runs (default 10)")
+    parser.add_argument("--seed", default="0", help="random seed, a whole number (default 0)")
+    parser.add_argument("--table", help="replay table (.npz) for the scenario cross-validation")
+    parser.add_argument(
+        "--jobs", default=str(os.cpu_count() or 1), help="number of threads (default: all cores)"
+    )
+    parser.add_argument("--json", metavar="FILE", help="write all results to this file as JSON")
+    parser.add_argument("--plot", metavar="FILE", help="plot regret curves (.png, .svg, .html …)")
     parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> None:
-    """Check everything, then simulate, print and write."""
+    """Check all options, simulate, then write and print the results."""
     from f2a_tune.bandit import PAPER_POLICIES, PAPER_SCENARIOS, POLICIES, SCENARIOS, scenario
 
     budget = positive_number("--budget", _number("--budget", options.budget))
@@ -80,13 +84,13 @@ def run(options: argparse.Namespace) -> None:
     check_writable("--plot", options.plot)
     save_plot = _plot_writer(options.plot)
     if options.table is not None and "cross-validation" not in scenarios:
-        raise ValueError("--table is read by --scenario cross-validation only.")
+        raise ValueError("--table requires --scenario cross-validation.")
     games = {
         name: scenario(name, table=options.table if name == "cross-validation" else None)
         for name in scenarios
     }
     results = _simulate_all(games, policies, budget, runs, seed, jobs)
-    # Files first: whatever becomes of standard output, the work of minutes is kept.
+    # Write files first, so that minutes of work are kept even if printing fails.
     if options.json is not None:
         Path(options.json).write_text(json.dumps(_figures(results), indent=1) + "\n")
     if save_plot is not None:
@@ -118,7 +122,7 @@ def _simulate_all(
     try:
         with tqdm(total=len(pairs), unit="game", disable=not sys.stderr.isatty()) as bar:
             if importlib.util.find_spec("numba") is not None:
-                # One after another: the compiler holds the interpreter's lock anyway.
+                # Compile sequentially, because the compiler holds the GIL anyway.
                 for policy in policies:
                     bar.set_description(f"compiling {policy}")
                     game = next(iter(games.values()))
@@ -129,7 +133,7 @@ def _simulate_all(
                 bar.set_description(f"{policy} on {name}")
                 bar.update()
     finally:
-        # Ctrl-C: runs that have begun cannot be stopped, but nobody waits for them.
+        # After Ctrl-C, do not wait for running simulations: they cannot be stopped.
         threads.shutdown(wait=False, cancel_futures=True)
     return results
 
@@ -190,7 +194,7 @@ def _figures_of(measured: Measured) -> dict[str, Any]:
 
 
 def _plot_writer(path: str | None) -> Callable[[list[Simulation]], None] | None:
-    """What draws the plot; asked for before the simulation, since it may be missing."""
+    """Return the function that draws; called early, as the plotting library may be missing."""
     if path is None:
         return None
     kind = Path(path).suffix.lower()
@@ -206,7 +210,10 @@ def _plot_writer(path: str | None) -> Callable[[list[Simulation]], None] | None:
 
     known = Figure().canvas.get_supported_filetypes()
     if kind.removeprefix(".") not in known:
-        raise ValueError(f"--plot {path!r}: use one of {', '.join(sorted(known))} or html.")
+        raise ValueError(
+            f"--plot {path!r} has an unknown extension. Use one of {', '.join(sorted(known))} or "
+            "html."
+        )
     return lambda simulations: plot_still(simulations).savefig(path, dpi=150)
 
 

@@ -1,4 +1,7 @@
-"""Data for the command line: a file or a name in, rows, a target and kinds of columns out."""
+"""Reads the data of the command line from a file or a scikit-learn dataset.
+
+The task and the types of columns are inferred from the values, unless options specify them.
+"""
 
 from __future__ import annotations
 
@@ -10,18 +13,18 @@ from pathlib import Path
 from typing import Any
 
 from f2a_tune.checks import known_name
-from f2a_tune.sklearn_plugin.models import CLASSIFICATION, REGRESSION
+from f2a_tune.cli.presets import CLASSIFICATION, REGRESSION
 
 DATASETS = ("breast_cancer", "diabetes", "digits", "iris", "wine")
 HEADERS = ("auto", "yes", "no")
 TASKS = ("auto", CLASSIFICATION, REGRESSION)
-# A column of whole numbers with no more different ones than this is a class.
+# A target of whole numbers with at most this many distinct values is a class.
 MOST_CLASSES = 20
 
 
 @dataclass(frozen=True)
 class Table:
-    """Rows to learn from."""
+    """Features, target, task and types of columns."""
 
     X: Any
     y: Any
@@ -31,7 +34,7 @@ class Table:
 
 
 def read_table(data: str, target: str | None, header: str, task: str) -> Table:
-    """Read the data and find out what it is."""
+    """Read the data, and infer the task and the types of columns."""
     known_name("--task", task, TASKS)
     pd = _pandas()
     if data in DATASETS:
@@ -40,26 +43,29 @@ def read_table(data: str, target: str | None, header: str, task: str) -> Table:
         known_name("--header", header, HEADERS)
         frame = _file(pd, Path(data), header, target)
         if target is None:
-            raise ValueError("--target is missing: which column is to be predicted?")
+            raise ValueError("--target is missing. Pass the column to predict.")
         name = _column(list(frame.columns), target)
         y = frame.pop(name)
         kept = y.notna()
         frame, y = frame[kept].dropna(axis=1, how="all"), y[kept].infer_objects()
     if not frame.shape[1]:
-        raise ValueError(f"{data!r} has no column but the target.")
+        raise ValueError(f"{data!r} has no column besides the target. Add columns to learn from.")
     if len(frame) < 10:
-        raise ValueError(f"{data!r} has {len(frame)} rows with a target: too few to learn from.")
+        raise ValueError(f"{data!r} has {len(frame)} rows with a target, but 10 are required.")
     frame.columns = [str(column) for column in frame.columns]
     found = _task(pd, y) if task == "auto" else task
     if y.nunique() < 2:
-        raise ValueError(f"the target has one value only, {y.iloc[0]!r}: nothing to learn.")
+        raise ValueError(f"the target has only one value, {y.iloc[0]!r}. Pass another --target.")
     if found == REGRESSION and not pd.api.types.is_numeric_dtype(y):
-        raise ValueError(f"--task regression needs numbers, but the target has {y.iloc[0]!r}.")
+        raise ValueError(
+            f"--task regression requires a numeric target, but it contains {y.iloc[0]!r}. Use "
+            "--task classification or another --target."
+        )
     if found == CLASSIFICATION and y.value_counts().min() < 2:
         rare = y.value_counts().idxmin()
         raise ValueError(
-            f"the target has {rare!r} once only, so it cannot be in training and test rows: "
-            "leave such rows out, or give --task regression."
+            f"the target contains {rare!r} only once, so it cannot be in both training and test "
+            "rows. Remove such rows, or pass --task regression."
         )
     numeric = [c for c in frame.columns if pd.api.types.is_numeric_dtype(frame[c])]
     categorical = [c for c in frame.columns if c not in numeric]
@@ -80,8 +86,8 @@ def _file(pd: Any, path: Path, header: str, target: str | None) -> Any:
         near = difflib.get_close_matches(str(path), DATASETS, n=1)
         hint = f" Did you mean the dataset {near[0]!r}?" if near else ""
         raise ValueError(
-            f"there is no file {str(path)!r}, and no dataset of that name "
-            f"({', '.join(DATASETS)}).{hint}"
+            f"there is no file {str(path)!r} and no dataset of that name. Datasets: "
+            f"{', '.join(DATASETS)}.{hint}"
         )
     try:
         if path.suffix.lower() in (".parquet", ".pq"):
@@ -89,7 +95,7 @@ def _file(pd: Any, path: Path, header: str, target: str | None) -> Any:
         has_header = header == "yes" or (header == "auto" and _looks_like_names(path, target))
         return pd.read_csv(path, header=0 if has_header else None, skipinitialspace=True)
     except ImportError as error:
-        raise ImportError('Parquet files need pyarrow: pip install "f2a_tune[cli]".') from error
+        raise ImportError('Parquet files require pyarrow: pip install "f2a_tune[cli]".') from error
     except (ValueError, OSError, UnicodeError) as error:
         reason = str(error).splitlines()
         raise ValueError(
@@ -98,16 +104,17 @@ def _file(pd: Any, path: Path, header: str, target: str | None) -> Any:
 
 
 def _looks_like_names(path: Path, target: str | None) -> bool:
-    """Names are all there, all different and no numbers, and do not come again as values.
+    """Whether the first line contains column names.
 
-    A first line that has the target's name has names.
+    It does if it contains the target's name, or if its cells are not empty, distinct, not numbers,
+    and do not occur as values of their columns.
     """
     with path.open(encoding="utf-8", errors="replace", newline="") as file:
         lines = itertools.islice(csv.reader(file), 500)
         try:
             rows = [[cell.strip() for cell in row] for row in lines]
         except csv.Error:
-            return True  # pandas will say what is wrong
+            return True  # pandas reports the error
     if rows and target in rows[0]:
         return True
     if not rows or any(not cell or _is_number(cell) for cell in rows[0]):
@@ -133,8 +140,8 @@ def _column(columns: list[Any], target: str) -> Any:
     except (ValueError, IndexError):
         near = difflib.get_close_matches(target, by_name, n=3, cutoff=0.4) or list(by_name)[:10]
         raise ValueError(
-            f"--target {target!r} is no column: did you mean {', '.join(near)}? A number counts "
-            "columns from 0, from the end with a minus."
+            f"--target {target!r} is not a column. Pass a name such as {', '.join(near)}, or a "
+            "zero-based column number (-1: the last column)."
         ) from None
 
 
@@ -149,5 +156,5 @@ def _pandas() -> Any:
     try:
         import pandas
     except ImportError as error:
-        raise ImportError('tables need pandas: pip install "f2a_tune[cli]".') from error
+        raise ImportError('tables require pandas: pip install "f2a_tune[cli]".') from error
     return pandas

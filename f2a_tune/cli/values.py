@@ -1,40 +1,29 @@
-"""Values of options as people write them: text in, numbers or one clear line out."""
+"""Parsing and checks of option values; every error is one line that names the option."""
 
 from __future__ import annotations
 
 import importlib
 import os
-import re
 import sys
 from pathlib import Path
 from typing import Any
 
-UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
-DURATION = re.compile(r"(?:(\d+(?:\.\d+)?)([smhd]))")
+from f2a_tune.checks import duration
 
 
 def seconds(option: str, text: str) -> float:
-    """``90``, ``90s``, ``5m`` or ``1h30m``.
+    """Parse a duration such as ``90``, ``90s``, ``5m`` or ``1h30m``.
 
     Examples
     --------
     >>> seconds("--budget", "1h30m")
     5400.0
     """
-    written = text.strip().lower()
-    if re.fullmatch(r"\d+(?:\.\d+)?", written):
-        found = float(written)
-    elif re.fullmatch(rf"(?:{DURATION.pattern})+", written):
-        found = sum(float(number) * UNITS[unit] for number, unit in DURATION.findall(written))
-    else:
-        raise ValueError(f"{option} {text!r} must be a duration such as 90, 90s, 5m or 1h30m.")
-    if found <= 0:
-        raise ValueError(f"{option} {text!r} must be above zero.")
-    return found
+    return duration(option, text)
 
 
 def whole_number(option: str, text: str, least: int = 1) -> int:
-    """A count."""
+    """Parse a whole number of at least ``least``."""
     try:
         number = int(text)
     except ValueError:
@@ -45,12 +34,12 @@ def whole_number(option: str, text: str, least: int = 1) -> int:
 
 
 def jobs(option: str, text: str) -> int:
-    """How many at a time; -1 is one for every core."""
+    """Parse the number of parallel fits; -1 means one per core."""
     return -1 if text.strip() == "-1" else whole_number(option, text)
 
 
 def share(option: str, text: str) -> float:
-    """At least 0 and below 1."""
+    """Parse a fraction of at least 0 and below 1."""
     try:
         found = float(text)
     except ValueError:
@@ -61,29 +50,27 @@ def share(option: str, text: str) -> float:
 
 
 def check_writable(option: str, path: str | None) -> None:
-    """Before hours of work: whether a file can be written there; None is no file."""
+    """Raise before hours of work if ``path`` cannot be written; None means no file."""
     if path is None:
         return
     if Path(path).is_dir():
-        raise ValueError(f"{option} {path!r} is a folder: name a file in it.")
+        raise ValueError(f"{option} {path!r} is a folder. Pass the path of a file.")
     if Path(path).exists() and not os.access(path, os.W_OK):
-        raise ValueError(f"{option} {path!r} is there already, and cannot be written to.")
+        raise ValueError(f"{option} {path!r} exists and cannot be written to. Pass another path.")
     folder = Path(path).absolute().parent
     if not folder.is_dir():
-        raise ValueError(
-            f"{option} {path!r}: there is no such folder, it does not exist: make it first."
-        )
+        raise ValueError(f"{option} {path!r}: the folder does not exist. Create it first.")
     if not os.access(folder, os.W_OK):
-        raise ValueError(f"{option}: the folder of {path!r} cannot be written to.")
+        raise ValueError(f"{option} {path!r}: the folder cannot be written to. Pass another path.")
 
 
 def imported(option: str, reference: str) -> Any:
-    """What ``module:name`` stands for."""
+    """Import the object that ``module:name`` refers to."""
     module_name, _, name = reference.partition(":")
     if not module_name or not name:
-        raise ValueError(f"{option} {reference!r} must read module:name.")
+        raise ValueError(f"{option} {reference!r} must have the form module:name.")
     if "" not in sys.path:
-        sys.path.insert(0, "")  # modules in the folder one stands in, as python -m finds them
+        sys.path.insert(0, "")  # find modules in the current folder, like python -m
     try:
         found = importlib.import_module(module_name)
     except ImportError as error:
@@ -91,4 +78,4 @@ def imported(option: str, reference: str) -> Any:
     try:
         return getattr(found, name)
     except AttributeError:
-        raise ValueError(f"{option} {reference!r}: {module_name} has no {name!r}.") from None
+        raise ValueError(f"{option} {reference!r}: no attribute {name!r} in the module.") from None

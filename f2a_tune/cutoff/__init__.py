@@ -1,6 +1,7 @@
-"""Hard cutoffs for any function: run it in a process that can be, and is, killed on time.
+"""Hard cutoffs for any function: it runs in a worker process that is killed at its cutoff.
 
-The only package that starts or ends processes. It decides nothing and scores nothing.
+This is the only package that starts or kills processes. It does not choose cutoffs and does not
+interpret results.
 """
 
 from __future__ import annotations
@@ -8,6 +9,6 @@ from __future__ import annotations
 from f2a_tune.cutoff.launcher import WorkerStartError
 from f2a_tune.cutoff.pool import CutoffPool, MemoryLimitWarning
 from f2a_tune.cutoff.shared import Shared
-from f2a_tune.cutoff.single import run_with_cutoff
+from f2a_tune.cutoff.single_call import run_with_cutoff
 
 __all__ = ["CutoffPool", "MemoryLimitWarning", "Shared", "WorkerStartError", "run_with_cutoff"]

@@ -1,4 +1,8 @@
-"""The parent's end of one worker: a task goes in, an `Outcome` comes out, on time."""
+"""The parent's handle of one worker process, which runs calls and enforces their cutoffs.
+
+A handle sends a task, answers questions of the call, and returns an `Outcome` or kills the worker.
+The start and end times come from the shared memory of `call_times`, not from messages.
+"""
 
 from __future__ import annotations
 
@@ -7,64 +11,90 @@ import pickle
 import signal
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import cloudpickle
 
 from f2a_tune import clock
+from f2a_tune.cutoff.call_times import CallTimes
 from f2a_tune.cutoff.context import Context
 from f2a_tune.cutoff.launcher import Launcher, limit_reading
-from f2a_tune.cutoff.messages import Answer, Hello, Prepare, Question, Reply, Task
+from f2a_tune.cutoff.messages import (
+    Answer,
+    Hello,
+    Prepare,
+    Question,
+    Reply,
+    Task,
+    quick_bytes,
+)
 from f2a_tune.cutoff.processes import is_stopped
-from f2a_tune.cutoff.stamp import Stamp
 from f2a_tune.outcome import ErrorReport, Kind, Outcome
 
-# A worker that does not come up by then never will.
+# A worker that has not started after this time is assumed to have failed.
 HELLO_SECONDS = 60.0
-# How long a worker may take, beyond the cutoff, to unpickle a call before it begins.
+# Time, in addition to the cutoff, in which a worker must have unpickled a call and started it.
 LOADING_SECONDS = 10.0
-# How long a finished call may take to send its result.
+# Time in which the result of a finished call must arrive.
 RESULT_SECONDS = 60.0
-# A call that is over by then needs no standby, and should not share the cores with its start.
+# The same when the time is up.
+LAST_RESULT_SECONDS = 0.1
+# No standby worker is started for a call that ends by then: its start would compete for the cores.
 QUICK_SECONDS = 0.002
-# When to look whether a call has begun, however long its cutoff, and how often if it is late.
+# Time until the first check whether a call has started, and between checks if it has not.
 LOOK_SECONDS = 1.0
 LOOK_AGAIN_SECONDS = 0.002
-# poll() counts milliseconds in 32 bits; a longer wait is made of several.
+# poll() has a 32-bit timeout in milliseconds, so longer waits are split.
 LONGEST_POLL_SECONDS = 3600.0
 
 
 class NotStartedError(Exception):
-    """The worker was gone before it began the call: another one may try."""
+    """The worker process ended before it started the call, so the call can be retried."""
 
 
 def nobody(content: Any) -> Any:
-    """The answer of a caller who expects no questions."""
-    raise RuntimeError(f"nobody answers the questions of this call: {content!r}")
+    """Refuse to answer; this is the default for calls without an ``answer`` function."""
+    raise RuntimeError(f"this call has no function that answers its question {content!r}.")
 
 
 @dataclass(frozen=True)
 class Call:
-    """A function with its arguments as bytes, the settings of its caller, and its limits."""
+    """A pickled function call with the settings of its caller and its limits."""
 
     payload: bytes
+    """The cloudpickled (function, args, kwargs)."""
     context: Context
+    """Settings of the caller, which the worker applies before the call."""
     memory_bytes: int | None
+    """Memory limit of the call; None means the default of the pool."""
     cutoff_seconds: float
+    """Seconds after which the call is given up."""
     answer: Callable[[Any], Any] = nobody
-    """Answers what the call asks while it runs."""
+    """Function that answers the questions of the running call."""
     latest: float = math.inf
-    """On the monotonic clock: when it must be over, even if it has not begun."""
+    """Time on the monotonic clock at which the call is given up, even if it has not started."""
+    more_seconds: Callable[[], float] | None = None
+    """Function that is called at the cutoff and returns how much longer the call may run.
+
+    The call is given up if it returns 0.
+    """
+    prelude_cutoff_seconds: float | None = None
+    """Cutoff of the prelude; None means that the call has no prelude.
+
+    The prelude is the part of the call before its first question, such as imports and loading
+    data. The cutoff of the call then counts from the first question. The call is not given up
+    before it has run as long as its prelude, because the next worker would need that time again.
+    """
 
 
 class WorkerHandle:
-    """One worker process, seen from the parent; used by one thread at a time."""
+    """Handle of one worker process in the parent; only one thread may use it at a time."""
 
     def __init__(
         self,
         launcher: Launcher,
-        stamp: Stamp,
+        stamp: CallTimes,
         context: Context,
         shared_paths: Mapping[str, str],
         last_payload: bytes | None,
@@ -76,7 +106,8 @@ class WorkerHandle:
         self.alive = True
         try:
             self._connection, self._generation = launcher.launch()
-            # Sent before the worker is there: it finds the message when it is, and warms itself.
+            # The message is sent before the worker has started. The worker reads it as soon as it
+            # is running and warms up.
             self._connection.send(Prepare(stamp.path, context, dict(shared_paths), last_payload))
         except BrokenPipeError:
             self._forget()
@@ -88,12 +119,16 @@ class WorkerHandle:
     def perform(
         self, call: Call, shared_paths: Mapping[str, str], if_slow: Callable[[], None]
     ) -> Outcome:
-        """Run one call to its end or its cutoff; ``if_slow`` is called if that takes a while."""
+        """Run one call until it ends or reaches its cutoff, and return its outcome.
+
+        ``if_slow`` is called once if the call takes longer than `QUICK_SECONDS`.
+        """
         if not self._meet(call.latest):
             return Outcome.gave_up(call.cutoff_seconds, 0.0)
         changed = call.context if call.context != self._context else None
         self._context = call.context
         self._stamp.clear()
+        self._first_question: float | None = None
         sent = clock.monotonic_seconds()
         task = Task(call.payload, changed, dict(shared_paths), call.memory_bytes)
         try:
@@ -108,20 +143,22 @@ class WorkerHandle:
             started, ended = self._stamp.started, self._stamp.ended
             if started is None:
                 self.kill()
-                raise NotStartedError("a worker process died before it began the call") from None
+                raise NotStartedError("a worker process died before it started the call") from None
             seconds = (ended or clock.monotonic_seconds()) - started
-            if isinstance(error, BlockingIOError):  # it has stopped in the middle of a message
+            if isinstance(error, BlockingIOError):  # the worker stopped in the middle of a message
                 self.kill()
+                if clock.monotonic_seconds() >= call.latest:
+                    return Outcome.gave_up(call.cutoff_seconds, seconds)
                 return _result_too_slow(seconds)
             return self._death(seconds)
 
     def kill(self) -> None:
-        """End the worker and everything it started."""
+        """Kill the worker process and all processes that it started."""
         if not self.alive:
             return
         if self._pid is not None:
             self._launcher.kill(self._pid, self._generation)
-        # A worker that has not said hello yet finds nobody there and leaves.
+        # A worker that has not sent Hello yet finds the connection closed and exits.
         self._forget()
 
     def _forget(self) -> None:
@@ -130,7 +167,7 @@ class WorkerHandle:
         self._stamp.close()
 
     def _meet(self, latest: float) -> bool:
-        """Wait for the worker to be there; False if that takes beyond the latest moment."""
+        """Wait until the worker has started; return False if it has not by ``latest``."""
         if self._pid is not None:
             return True
         left = max(latest - clock.monotonic_seconds(), 0.0)
@@ -149,7 +186,7 @@ class WorkerHandle:
         return True
 
     def _await_end(self, sent: float, call: Call) -> Outcome:
-        cutoff_seconds = call.cutoff_seconds
+        cutoff_seconds, extended = call.cutoff_seconds, 0.0
         deadline = min(sent + min(cutoff_seconds, LOOK_SECONDS), call.latest)
         while True:
             wait = min(max(deadline - clock.monotonic_seconds(), 0.0), LONGEST_POLL_SECONDS)
@@ -157,44 +194,82 @@ class WorkerHandle:
                 outcome = self._received(call)
                 if outcome is not None:
                     return outcome
-                if clock.monotonic_seconds() < deadline:
+                # The first question ends the prelude and so changes the deadline.
+                same_limit = call.prelude_cutoff_seconds is None
+                if same_limit and clock.monotonic_seconds() < deadline:
                     continue
-            # Nothing by then: the call may have begun later than it was sent, or have ended.
+            # No message by the deadline: the call may have started late, or have ended just now.
             started, ended = self._stamp.started, self._stamp.ended
-            if ended is not None:
-                limit = ended + RESULT_SECONDS
-            elif started is not None:
-                limit = started + cutoff_seconds
-            else:
-                limit = sent + cutoff_seconds + LOADING_SECONDS
-            limit = min(limit, max(call.latest, ended or 0.0))
+            limit = self._limit(call, sent, started, ended) + (extended if not ended else 0.0)
+            # At the end of all time, a result that is on its way gets a moment to arrive.
+            latest = call.latest if not ended else max(call.latest, ended) + LAST_RESULT_SECONDS
+            out_of_time = latest < limit
+            limit = min(limit, latest)
             now = clock.monotonic_seconds()
-            # What has ended may have its result in the line; what has not can only ask on.
+            # A waiting message can be the result only if the call has ended, else a question.
             if now >= limit and not (self._stamp.ended and self._connection.poll(0)):
+                more = 0.0
+                if started is not None and ended is None and call.more_seconds is not None:
+                    more = min(call.more_seconds(), call.latest - now)
+                if more > 0:
+                    extended += now - limit + more
+                    deadline = now + more
+                    continue
                 self.kill()
-                if started is not None and ended is not None:
+                if started is not None and ended is not None and not out_of_time:
                     return _result_too_slow(ended - started)
-                return Outcome.gave_up(cutoff_seconds, now - (started or sent))
+                outcome = Outcome.gave_up(cutoff_seconds + extended, now - (started or sent))
+                return self._without_prelude(outcome, call, started)
             if started is None and self._pid is not None and is_stopped(self._pid):
-                self.kill()  # somebody has stopped it before the call: no fault of the call
-                raise NotStartedError("a worker process was stopped before it began the call")
-            # It may begin at any moment, and its cutoff counts from then: look again soon.
+                self.kill()  # the worker was stopped before the call, which is not to blame
+                raise NotStartedError("a worker process was stopped before it started the call")
+            # The call may start at any moment, and its cutoff counts from then: check again soon.
             deadline = limit if started is not None else min(limit, now + LOOK_AGAIN_SECONDS)
 
+    def _limit(self, call: Call, sent: float, started: float | None, ended: float | None) -> float:
+        """When to stop waiting for a call, apart from extensions and ``call.latest``."""
+        if ended is not None:
+            return ended + RESULT_SECONDS
+        if started is not None:
+            return self._counted_from(started, call)
+        return sent + call.cutoff_seconds + LOADING_SECONDS
+
     def _received(self, call: Call) -> Outcome | None:
-        """The outcome, or None if it was a question, which has been answered."""
+        """Read a message: return the outcome, or answer a question and return None."""
         limit_reading(self._connection, call.latest - clock.monotonic_seconds())
         reply = self._connection.recv()
         if isinstance(reply, Question):
+            if self._first_question is None:
+                self._first_question = clock.monotonic_seconds()
             self._connection.send_bytes(_packed_answer(reply, call.answer))
             return None
         body = self._connection.recv_bytes() if reply.has_body else None
+        started = self._stamp.started
         if reply.kind is Kind.OUT_OF_MEMORY:
-            self.kill()  # what the call had built is still there, in pieces
-        return _outcome(reply, body)
+            self.kill()  # the worker may still hold the memory that the call has allocated
+        return self._without_prelude(_outcome(reply, body), call, started)
+
+    def _counted_from(self, started: float, call: Call) -> float:
+        """Return the time at which a running call is given up."""
+        if call.prelude_cutoff_seconds is None:
+            return started + call.cutoff_seconds
+        if self._first_question is None:
+            return started + call.prelude_cutoff_seconds
+        prelude = self._first_question - started
+        return self._first_question + max(call.cutoff_seconds, prelude)
+
+    def _without_prelude(self, outcome: Outcome, call: Call, started: float | None) -> Outcome:
+        if call.prelude_cutoff_seconds is None or started is None:
+            return outcome
+        prelude = outcome.seconds
+        if self._first_question is not None:
+            prelude = min(max(self._first_question - started, 0.0), prelude)
+        elif outcome.kind is not Kind.GAVE_UP:
+            prelude = 0.0  # without any question there is no prelude
+        return replace(outcome, seconds=outcome.seconds - prelude, prelude_seconds=prelude)
 
     def _death(self, seconds: float) -> Outcome:
-        """The worker died under the call: say how."""
+        """Return the outcome of a call whose worker process died."""
         assert self._pid is not None
         code = self._launcher.exit_code(self._pid, self._generation)
         self._forget()
@@ -206,11 +281,11 @@ class WorkerHandle:
 
 def _packed_answer(question: Question, answer: Callable[[Any], Any]) -> bytes:
     try:
-        return bytes(cloudpickle.dumps(Answer(answer(question.content))))
+        return quick_bytes(Answer(answer(question.content)))
     except Exception as error:
         with suppress(Exception):
             packed = bytes(cloudpickle.dumps(Answer(error=error)))
-            pickle.loads(packed)  # some only pickle, but do not unpickle
+            pickle.loads(packed)  # some exceptions can be pickled but not unpickled
             return packed
         text = f"{type(error).__name__}: {error}"
         return bytes(cloudpickle.dumps(Answer(error=RuntimeError(text))))
@@ -219,8 +294,8 @@ def _packed_answer(question: Question, answer: Callable[[Any], Any]) -> bytes:
 def _result_too_slow(seconds: float) -> Outcome:
     report = ErrorReport(
         "ResultTooSlow",
-        f"the call took {seconds:.3g} s, and then its result did not arrive in time: return less "
-        "data.",
+        f"the call finished after {seconds:.3g} s, but its result did not arrive in time. Return "
+        "less data.",
     )
     return Outcome.failed(report, seconds)
 
@@ -232,20 +307,22 @@ def _outcome(reply: Reply, body: bytes | None) -> Outcome:
         try:
             return Outcome.finished(pickle.loads(body), seconds)
         except Exception as error:
-            message = f"the call finished, but its result cannot be read here: {error}"
-            return Outcome.failed(ErrorReport(type(error).__name__, message), seconds)
+            message = f"the call finished, but its result cannot be unpickled: {error}"
+            report = ErrorReport(type(error).__name__, message, result_lost=True)
+            return Outcome.failed(report, seconds)
     report = ErrorReport(
         reply.error_type,
         reply.error_message,
         reply.error_traceback,
         _exception(body),
         reply.error_bases,
+        reply.result_lost,
     )
     return Outcome(reply.kind, seconds, error=report)
 
 
 def _exception(body: bytes | None) -> BaseException | None:
-    """The exception itself, if it survived the journey: some only pickle, but do not unpickle."""
+    """Return the exception, or None: some exceptions can be pickled but not unpickled."""
     try:
         found = None if body is None else pickle.loads(body)
     except Exception:
@@ -255,11 +332,11 @@ def _exception(body: bytes | None) -> BaseException | None:
 
 def _cause_of_death(code: int | None) -> str:
     if code is None:
-        return "the worker process lost its connection and was ended"
+        return "the worker process lost its connection and was killed"
     if code >= 0:
-        return f"the worker process ended itself with exit code {code}"
+        return f"the worker process exited with exit code {code}"
     known = -code in set(signal.Signals)
     name = signal.Signals(-code).name if known else f"signal {-code}"
     if code == -signal.SIGKILL:
-        return f"the worker process was killed ({name}), most likely for want of memory"
+        return f"the worker process was killed ({name}), most likely because memory ran out"
     return f"the worker process was killed by a signal ({name})"

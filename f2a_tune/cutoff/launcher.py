@@ -1,14 +1,15 @@
-"""How workers come to be: a launcher hands out connections to fresh workers and buries dead ones.
+"""Launchers, which start worker processes, kill them and read their exit codes.
 
-On Linux a `ForkLauncher` asks the zygote to fork (milliseconds). Elsewhere, or if the environment
-variable F2A_TUNE_START_METHOD is ``spawn``, a `SpawnLauncher` starts an interpreter for each
-worker (a second or so).
+On Linux, a `ForkLauncher` asks the zygote to fork, which takes milliseconds. On other platforms,
+or if the environment variable F2A_TUNE_START_METHOD is ``spawn``, a `SpawnLauncher` starts a new
+interpreter for each worker, which takes about a second.
 """
 
 from __future__ import annotations
 
 import contextlib
 import json
+import math
 import os
 import socket
 import struct
@@ -18,117 +19,135 @@ import threading
 import uuid
 from collections.abc import Sequence
 from multiprocessing.connection import Connection
-from typing import Protocol
+from typing import Any, Protocol
 
 from f2a_tune import clock
 from f2a_tune.cutoff import zygote
+from f2a_tune.cutoff.context import MARK, THREAD_VARIABLES
 from f2a_tune.cutoff.processes import has_ended, kill_group, kill_marked
 
+# Environment variable that selects the launcher: "fork" or "spawn".
 START_METHOD = "F2A_TUNE_START_METHOD"
-MARK = "F2A_TUNE_POOL"  # in the environment of all that a pool has started
+# How long the zygote may take to start, imports included, and how often a start is attempted.
 START_SECONDS = 120.0
 START_TRIES = 3
+# How long to wait for a process that was told to exit or killed.
 END_SECONDS = 5.0
+# How long to wait for the zygote's report of an exit code.
 STATUS_SECONDS = 1.0
+# How long a worker that closed its connection may take to be dead.
 DYING_SECONDS = 1.0
 # How long a worker may stop reading or writing in the middle of a message.
 TRANSFER_SECONDS = 60.0
-# The same when the time is up: it may be on its way.
+# The same limit after the deadline of a call: a message may already be on its way.
 LEAST_TRANSFER_SECONDS = 0.2
-THREAD_VARIABLES = (
-    "OMP_NUM_THREADS",
-    "OPENBLAS_NUM_THREADS",
-    "MKL_NUM_THREADS",
-    "BLIS_NUM_THREADS",
-    "VECLIB_MAXIMUM_THREADS",
-    "NUMBA_NUM_THREADS",
-    "NUMEXPR_NUM_THREADS",
-)
+NO_ANSWER = b"no answer from the zygote process, which forks them"
 
 
 class WorkerStartError(RuntimeError):
-    """No worker process can be had; the message says why."""
+    """No worker process can be started; the message contains the reason."""
 
 
 class Launcher(Protocol):
-    """What the pool needs to know of how workers start."""
+    """Interface through which a pool starts and kills worker processes."""
 
     generation: int
-    """Changes when all workers so far have died with what had started them."""
+    """Number of the current zygote; when a zygote dies, all its workers die with it."""
 
     def launch(self) -> tuple[Connection, int]:
-        """A connection to a worker that is starting and will send `Hello`; its generation."""
+        """Start a worker, which will send `Hello`; return its connection and generation."""
 
     def kill(self, pid: int, generation: int) -> None:
-        """End a worker and what it started, at once, and forget it; the dead stay untouched."""
+        """Kill a worker and all processes it started; do nothing if it is already dead."""
 
     def exit_code(self, pid: int, generation: int) -> int | None:
-        """How a worker that has died ended: its exit code, minus the signal, or nobody knows."""
+        """Return the exit code or negative signal number of a dead worker; None if unknown."""
+
+    def wait_until_ready(self, latest: float) -> bool:
+        """Wait until workers can start, at most until this time on the monotonic clock."""
 
     def close(self) -> None:
-        """End everything."""
+        """Kill all workers and the zygote."""
 
 
-def make_launcher(preload: Sequence[str], folder: str, threads: int | None) -> Launcher:
-    """The launcher that suits this platform."""
+def make_launcher(
+    preload: Sequence[str], folder: str, threads: int | None, latest: float = math.inf
+) -> Launcher:
+    """Return the launcher for this platform.
+
+    This returns at ``latest`` on the monotonic clock even if the launcher is not ready yet;
+    use `Launcher.wait_until_ready` to check.
+    """
     method = os.environ.get(START_METHOD, "fork" if sys.platform == "linux" else "spawn")
     if method not in ("fork", "spawn"):
-        raise ValueError(f"{START_METHOD} must be 'fork' or 'spawn', got {method!r}.")
+        raise ValueError(
+            f"{START_METHOD} must be 'fork' or 'spawn', got {method!r}. Correct or unset this "
+            "environment variable."
+        )
     modules = _loaded_modules(preload)
     environment = _environment(threads)
     if method == "fork":
-        return ForkLauncher(modules, folder, environment)
+        return ForkLauncher(modules, folder, environment, latest)
     return SpawnLauncher(modules, environment)
 
 
 class ForkLauncher:
-    """Asks a zygote; if the zygote was killed, a new one takes its place."""
+    """Starts workers through a zygote process; a zygote that was killed is replaced."""
 
-    def __init__(self, preload: Sequence[str], folder: str, environment: dict[str, str]) -> None:
+    def __init__(
+        self,
+        preload: Sequence[str],
+        folder: str,
+        environment: dict[str, str],
+        latest: float = math.inf,
+    ) -> None:
         self._settings = {"preload": list(preload), "folder": folder, "parent_pid": os.getpid()}
         self._mark = uuid.uuid4().hex
         self._environment = environment | {MARK: self._mark}
         self._lock = threading.Lock()
         self._closed = False
         self._is_starting = False
-        """Whether it was begun, and has not been heard of yet."""
+        """Whether the zygote was started and has not reported that it is ready."""
         self.generation = 0
-        self._control, self._process = self._start()
+        self._control, self._process = self._begin()
+        self._is_starting = True
+        self.wait_until_ready(latest)
 
-    def _start(self) -> tuple[socket.socket, subprocess.Popen[bytes]]:
-        """A zygote that is ready; one that was killed while it started is started again."""
+    def wait_until_ready(self, latest: float) -> bool:
+        """Wait until the zygote is ready; start another one if it was killed during its start."""
+        give_up_at = min(latest, clock.monotonic_seconds() + START_SECONDS)
         answer = b""
         for _ in range(START_TRIES):
-            control, process = self._begin()
-            answer = _message(control, START_SECONDS)
+            if not self._is_starting:
+                return True
+            answer = _message(self._control, max(give_up_at - clock.monotonic_seconds(), 0.0))
             if answer == zygote.READY:
-                return control, process
-            self._bury(control, process)
+                self._is_starting = False
+                return True
+            if answer == NO_ANSWER and give_up_at == latest:
+                return False
+            self._kill_zygote(self._control, self._process)
             if answer:
-                break  # it has said what is wrong
-        raise _cannot_start(answer or b"the process that starts them died")
+                break  # the answer is an error message
+            self._control, self._process = self._begin()
+        raise _cannot_start(answer or b"the zygote process, which forks them, died at its start")
 
     def _begin(self) -> tuple[socket.socket, subprocess.Popen[bytes]]:
-        """A zygote that may not be ready yet; it will find what it is asked for."""
+        """Start a zygote without waiting; requests are queued until it is ready."""
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
-            process = _interpreter(
-                f"from f2a_tune.cutoff.zygote import main; main({theirs.fileno()}, sys.argv[2])",
-                json.dumps(self._settings),
-                self._environment,
-                theirs.fileno(),
-            )
+            process = _interpreter("zygote", self._settings, self._environment, theirs.fileno())
         return ours, process
 
-    def _bury(self, control: socket.socket, process: subprocess.Popen[bytes]) -> None:
-        """End a zygote, and what its workers have started, which nobody else can find any more."""
+    def _kill_zygote(self, control: socket.socket, process: subprocess.Popen[bytes]) -> None:
+        """Kill a zygote and all processes of its workers, which only their mark identifies now."""
         control.close()
         process.kill()
         process.wait()
         kill_marked(MARK, self._mark)
 
     def launch(self) -> tuple[Connection, int]:
-        """Send the zygote one end of a new socket; the worker will sit at it."""
+        """Send one end of a new socket to the zygote, which passes it to the worker."""
         ours, theirs = socket.socketpair()
         with ours, theirs, self._lock:
             if self._closed:
@@ -139,36 +158,37 @@ class ForkLauncher:
                     return _connection(ours), self.generation
                 except OSError:
                     said = _message(self._control, 0.0)
-                    self._bury(self._control, self._process)
+                    self._kill_zygote(self._control, self._process)
                     self.generation += 1
-                    if said not in (b"", zygote.READY):
+                    if said not in (b"", NO_ANSWER, zygote.READY):
                         raise _cannot_start(said) from None
-                    # Whoever wants the worker waits for it, as long as there is time.
+                    # Do not wait for the new zygote here: the user of the worker waits for it, up
+                    # to its own deadline.
                     self._control, self._process = self._begin()
                     self._is_starting = True
-            raise _cannot_start(b"what starts them is killed again and again")
+            raise _cannot_start(b"the zygote process, which forks them, was killed repeatedly")
 
     def kill(self, pid: int, generation: int) -> None:
-        """Kill the group now; no process can get its number before the zygote has reaped it."""
+        """Kill the process group; its id cannot be reused before the zygote has reaped it."""
         self._kill_group(pid, generation)
         with self._lock, contextlib.suppress(OSError):
             if generation == self.generation:
                 self._control.send(b"%s %d" % (zygote.REAP, pid))
 
     def exit_code(self, pid: int, generation: int) -> int | None:
-        """Ask the zygote, whose child it is; None if it did not end by itself."""
+        """Ask the zygote, the worker's parent; None if the worker did not end by itself."""
         if generation != self.generation:
             return None
         ended = _ends_soon(pid)
-        # What it had started lives on in its group, which a zombie leads.
+        # Processes that the worker started live on in its group, whose leader is a zombie now.
         self._kill_group(pid, generation)
         with self._lock:
             if generation != self.generation:
-                return None  # its zygote is gone, and the next one may take seconds to be there
+                return None  # its zygote is dead, and the next one may need seconds to start
             try:
                 self._control.settimeout(STATUS_SECONDS)
                 self._control.send(b"%s %d" % (zygote.STATUS, pid))
-                while True:  # an answer that nobody waited for may still be there
+                while True:  # skip old answers that were never read
                     answer = self._control.recv(64)
                     if answer == zygote.READY:
                         self._is_starting = False
@@ -180,17 +200,17 @@ class ForkLauncher:
                 return None
 
     def _kill_group(self, pid: int, generation: int) -> None:
-        # A worker dies with its zygote, and then its number may be somebody else's.
+        # A worker dies with its zygote, and then its process id may be reused.
         if generation == self.generation and self._process.poll() is None:
             kill_group(pid)
 
     def close(self) -> None:
-        """Hang up; the zygote then ends everything."""
+        """Close the connection; the zygote then kills all workers and exits."""
         with self._lock:
             self._closed = True
             if self._is_starting and _message(self._control, 0.0) != zygote.READY:
-                self._process.kill()  # it would hear of it only when all is imported
-            # Also if a forked twin of this process holds the socket too.
+                self._process.kill()  # it would notice only after all imports
+            # A shutdown works even if a forked copy of this process holds the socket open.
             with contextlib.suppress(OSError):
                 self._control.shutdown(socket.SHUT_RDWR)
             self._control.close()
@@ -199,7 +219,7 @@ class ForkLauncher:
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
-        if self._process.returncode != 0:  # it could not end what it had started
+        if self._process.returncode != 0:  # it could not kill the processes it had started
             kill_marked(MARK, self._mark)
 
 
@@ -213,20 +233,17 @@ class SpawnLauncher:
         self.generation = 0
 
     def launch(self) -> tuple[Connection, int]:
-        """Start an interpreter that sits at the other end of a new socket."""
+        """Start an interpreter that is connected by a new socket."""
         ours, theirs = socket.socketpair()
         with ours, theirs:
             process = _interpreter(
-                f"from f2a_tune.cutoff.spawned import main; main({theirs.fileno()}, sys.argv[2])",
-                json.dumps(self._settings),
-                self._environment,
-                theirs.fileno(),
+                "spawned_worker", self._settings, self._environment, theirs.fileno()
             )
             self._processes[process.pid] = process
             return _connection(ours), self.generation
 
     def kill(self, pid: int, generation: int = 0) -> None:
-        """Kill the group and wait for its leader, which dies at once."""
+        """Kill the process group and wait for its leader, which dies immediately."""
         del generation
         process = self._processes.pop(pid, None)
         if process is not None:
@@ -235,12 +252,17 @@ class SpawnLauncher:
                 process.wait(END_SECONDS)
 
     def exit_code(self, pid: int, generation: int = 0) -> int | None:
-        """How it ended; None if it did not end by itself."""
+        """Return the exit code; None if the worker did not end by itself."""
         del generation
         process = self._processes.get(pid)
         ended = process is not None and _ends_soon(pid)
         self.kill(pid)
         return process.returncode if process is not None and ended else None
+
+    def wait_until_ready(self, latest: float) -> bool:
+        """Return True: this launcher needs no preparation."""
+        del latest
+        return True
 
     def close(self) -> None:
         """Kill all workers."""
@@ -253,27 +275,25 @@ def _cannot_start(reason: bytes) -> WorkerStartError:
 
 
 def _message(control: socket.socket, seconds: float) -> bytes:
-    """What the zygote says next; nothing if it is gone."""
+    """Return the next message of the zygote; empty if the zygote is dead."""
     try:
-        control.settimeout(seconds)
+        control.settimeout(seconds if math.isfinite(seconds) else None)
         return control.recv(1024)
-    except BlockingIOError:
-        return b""
-    except TimeoutError:
-        return b"no answer from the process that starts them"
+    except (BlockingIOError, TimeoutError):
+        return NO_ANSWER
     except OSError:
         return b""
 
 
 def _connection(ours: socket.socket) -> Connection:
-    """The parent's end, on which no read or write can block for ever."""
+    """Return the parent's end of a connection, with timeouts for reads and writes."""
     for option in (socket.SO_SNDTIMEO, socket.SO_RCVTIMEO):
         ours.setsockopt(socket.SOL_SOCKET, option, _time_value(TRANSFER_SECONDS))
     return Connection(ours.detach())
 
 
 def limit_reading(connection: Connection, seconds: float) -> None:
-    """From now on a read fails (BlockingIOError) when nothing has come for so long."""
+    """Set the time after which a read without data raises BlockingIOError."""
     seconds = min(max(seconds, LEAST_TRANSFER_SECONDS), TRANSFER_SECONDS)
     file = os.dup(connection.fileno())
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM, 0, fileno=file) as twin:
@@ -281,12 +301,15 @@ def limit_reading(connection: Connection, seconds: float) -> None:
 
 
 def _time_value(seconds: float) -> bytes:
-    """The system's ``struct timeval``."""
+    """Return the seconds as a C ``struct timeval``."""
     return struct.pack("ll", int(seconds), int(seconds % 1 * 1e6))
 
 
 def _ends_soon(pid: int) -> bool:
-    """A dying process closes its files first: whether it is dead a moment after it hung up."""
+    """Return whether a process that closed its connection is dead within `DYING_SECONDS`.
+
+    A dying process closes its files first, so it may need a moment.
+    """
     deadline = clock.monotonic_seconds() + DYING_SECONDS
     while not has_ended(pid):
         if clock.monotonic_seconds() > deadline:
@@ -296,22 +319,38 @@ def _ends_soon(pid: int) -> bool:
 
 
 def _interpreter(
-    code: str, settings: str, environment: dict[str, str], file: int
+    module: str, settings: dict[str, Any], environment: dict[str, str], file: int
 ) -> subprocess.Popen[bytes]:
-    """A Python process of our own module, in a session of its own so that Ctrl-C passes it by."""
+    """Start a Python process that runs ``main`` of one of our modules.
+
+    It runs in its own session, so that Ctrl-C does not reach it. The settings are passed through
+    standard input, because a command line is visible to all users and limited in length.
+    """
     paths = [entry for entry in sys.path if isinstance(entry, str)]
-    bootstrap = "import json, sys; sys.path[:] = json.loads(sys.argv[1]); "
-    return subprocess.Popen(
-        [sys.executable, "-c", bootstrap + code, json.dumps(paths), settings],
-        stdin=subprocess.DEVNULL,
+    code = (
+        "import json, sys; content = json.loads(sys.stdin.readline()); "
+        "sys.path[:] = content['path']; "
+        f"from f2a_tune.cutoff.{module} import main; main({file}, content['settings'])"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-c", code],
+        stdin=subprocess.PIPE,
         pass_fds=[file],
         start_new_session=True,
         env=environment,
     )
+    assert process.stdin is not None
+    with contextlib.suppress(OSError):  # it died immediately; the missing answer will show that
+        # The reader expects one line, not the end of the file: a fork of this process may hold the
+        # pipe open.
+        process.stdin.write(json.dumps({"path": paths, "settings": settings}).encode() + b"\n")
+    with contextlib.suppress(OSError):
+        process.stdin.close()
+    return process
 
 
 def _loaded_modules(preload: Sequence[str]) -> list[str]:
-    """The packages asked for, and those of their modules that this process uses already."""
+    """Return the packages to preload and their modules that this process has imported."""
     wanted = list(preload)
     for name in sorted(sys.modules):
         if name.split(".")[0] in preload and _is_plain_module(name):
@@ -320,13 +359,13 @@ def _loaded_modules(preload: Sequence[str]) -> list[str]:
 
 
 def _is_plain_module(name: str) -> bool:
-    # Modules without a spec were put there by hand; tests and their helpers do not belong.
+    # Modules without a spec were inserted by hand. Tests and their helpers are not needed.
     module = sys.modules[name]
     return getattr(module, "__spec__", None) is not None and ".tests" not in name
 
 
 def _environment(threads: int | None) -> dict[str, str]:
-    """The parent's environment, with BLAS and OpenMP told how many threads a worker may have."""
+    """Return the parent's environment plus the number of BLAS and OpenMP threads of a worker."""
     environment = dict(os.environ)
     if threads is not None:
         for variable in THREAD_VARIABLES:

@@ -1,8 +1,8 @@
-"""The memory limit of one call: bytes in, ``MemoryError`` inside the call if it asks for more.
+"""The memory limit of one call, which raises ``MemoryError`` inside the call (Linux only).
 
-Linux only (RLIMIT_AS). It counts address space that the worker maps beyond what it had mapped when
-the call began: allocations, thread stacks and files mapped into memory, touched or not. Each
-process that the call starts has the limit for itself.
+The limit (RLIMIT_AS) counts the address space that the worker process maps in addition to what it
+had mapped at the start of the call: allocations, thread stacks and memory-mapped files, whether
+they are used or not. Each process that the call starts has the same limit for itself.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ SUPPORTED = sys.platform == "linux"
 
 @contextmanager
 def memory_limit(memory_bytes: int | None) -> Iterator[None]:
-    """Keep the calling process within ``memory_bytes`` more than it has now."""
+    """Return a context that limits this process to its current memory plus ``memory_bytes``."""
     if memory_bytes is None or not SUPPORTED:
         yield
         return
@@ -30,7 +30,7 @@ def memory_limit(memory_bytes: int | None) -> Iterator[None]:
     try:
         yield
     finally:
-        with suppress(ValueError, OSError):  # the call may have lowered the hard limit itself
+        with suppress(ValueError, OSError):  # the call itself may have lowered the hard limit
             resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
 
 

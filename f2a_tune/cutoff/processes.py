@@ -1,4 +1,7 @@
-"""Questions about processes, and their end: pids in, facts and SIGKILL out."""
+"""Helper functions that inspect and kill processes by their process id.
+
+They read ``/proc``, so some of them work only on Linux.
+"""
 
 from __future__ import annotations
 
@@ -9,11 +12,12 @@ import signal
 from contextlib import suppress
 from pathlib import Path
 
+# How often to search for marked processes: new ones may be started during a search.
 MARKED_ROUNDS = 10
 
 
 def is_alive(pid: int) -> bool:
-    """Whether a process of this number exists (a zombie does)."""
+    """Return whether a process with this id exists; a zombie counts as existing."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
@@ -24,7 +28,10 @@ def is_alive(pid: int) -> bool:
 
 
 def start_stamp(pid: int) -> str:
-    """When the process started, in the system's ticks: tells it from a later one of its number."""
+    """Return the start time of a process in clock ticks; "0" if unknown.
+
+    It distinguishes the process from a later one with the same id.
+    """
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:
@@ -33,7 +40,7 @@ def start_stamp(pid: int) -> str:
 
 
 def children_of(pid: int) -> list[int]:
-    """The direct children of a process, zombies included (Linux; elsewhere none are known)."""
+    """Return the direct children of a process, including zombies (Linux only, else empty)."""
     found = []
     for entry in Path("/proc").glob("[0-9]*/stat"):
         with suppress(OSError, IndexError):
@@ -43,17 +50,17 @@ def children_of(pid: int) -> list[int]:
 
 
 def has_ended(pid: int) -> bool:
-    """Whether the process is gone, or a zombie that waits to be buried."""
+    """Return whether a process has ended; a zombie counts as ended."""
     return _state(pid) in ("", "Z", "X")
 
 
 def is_stopped(pid: int) -> bool:
-    """Whether somebody has stopped it, by a signal or a debugger (Linux; elsewhere unknown)."""
+    """Return whether a process is stopped by a signal or a debugger (Linux only, else False)."""
     return _state(pid) in ("T", "t")
 
 
 def _state(pid: int) -> str:
-    """One letter of the system's; nothing if there is no such process."""
+    """Return the state letter of a process in ``/proc``; empty if there is no such process."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
     except OSError:
@@ -61,7 +68,7 @@ def _state(pid: int) -> str:
 
 
 def machine_tag() -> str:
-    """Tells machines, and containers of one machine, apart: a pid means something in one only."""
+    """Return an identifier of this machine or container, within which process ids are unique."""
     space = boot = ""
     with suppress(OSError):
         space = os.readlink("/proc/self/ns/pid")
@@ -71,12 +78,12 @@ def machine_tag() -> str:
 
 
 def kill_marked(variable: str, value: str) -> None:
-    """SIGKILL to all that were started with this in their environment, whoever their parents are.
+    """Kill all processes with this environment variable, whatever their parents (Linux only).
 
-    For what user code has left behind when those who looked after it are gone (Linux only).
+    This finds processes that user code has left behind after the zygote has died.
     """
     wanted = f"{variable}={value}".encode()
-    for _ in range(MARKED_ROUNDS):  # some are born while we look
+    for _ in range(MARKED_ROUNDS):
         found = []
         for entry in Path("/proc").glob("[0-9]*/environ"):
             with suppress(OSError):
@@ -91,7 +98,7 @@ def kill_marked(variable: str, value: str) -> None:
 
 
 def kill_group(pid: int) -> None:
-    """SIGKILL to the process group that this process leads, and to the process itself."""
+    """Kill the process group that this process leads, and the process itself."""
     if hasattr(os, "killpg"):
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(pid, signal.SIGKILL)

@@ -1,10 +1,10 @@
-"""The zygote: a small process that has imported what fits need, and forks workers on request.
+"""The zygote, a small process that has imported the preloaded packages and forks workers.
 
-It is started as a plain subprocess, not through multiprocessing, so the user's ``__main__`` is
-never run again. Requests come as single datagrams over a socket, one with the worker's own socket
-attached. It outlives no parent: when the parent is gone, by whatever signal, it kills every worker
-and all that they started, deletes the shared folder and ends. It runs no thread, for a fork would
-take along the locks of threads that it leaves behind.
+It is started as a plain subprocess and not with multiprocessing, so that the user's ``__main__``
+is never run again. A request is a single datagram on a socket; a fork request has the worker's own
+socket attached. When the parent dies, by whatever signal, the zygote kills all workers and the
+processes they started, deletes the shared folder and exits. It must not start threads, because a
+fork would copy the locks of threads that do not exist in the child.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ import contextlib
 import ctypes
 import gc
 import importlib
-import json
 import os
 import select
 import shutil
@@ -21,23 +20,31 @@ import signal
 import socket
 import sys
 from multiprocessing.connection import Connection
+from typing import Any
 
 from f2a_tune import clock
 from f2a_tune.cutoff.processes import children_of, kill_group
-from f2a_tune.cutoff.worker import HUNG_UP, PR_SET_CHILD_SUBREAPER, become_worker, serve
+from f2a_tune.cutoff.worker_process import (
+    DISCONNECTED,
+    PR_SET_CHILD_SUBREAPER,
+    become_worker,
+    read_nothing,
+    serve,
+)
 
-# How often to look whether the parent is gone: a forked twin of it may hold its socket open.
+# Time between checks whether the parent is dead. A closed socket is not a sufficient sign, because
+# a forked copy of the parent may hold it open.
 PARENT_CHECK_SECONDS = 0.2
-# How often to look for the end of a process that was just killed.
+# Time between checks whether a killed process has ended.
 REAP_SECONDS = 0.002
-# How long to go on killing when the parent is gone.
+# How long to continue killing processes after the parent is dead.
 LAST_SECONDS = 2.0
 READY = b"ready"
 FORK, REAP, STATUS = b"fork", b"reap", b"status"
 
 
 class Zygote:
-    """Forks, reaps and, in the end, kills."""
+    """Forks workers, reaps dead ones and finally kills all of them."""
 
     def __init__(self, control: socket.socket, parent_pid: int) -> None:
         self.control = control
@@ -48,7 +55,7 @@ class Zygote:
         self.strays_likely = False
 
     def run(self) -> None:
-        """Serve until the parent hangs up or is gone."""
+        """Serve requests until the parent closes the socket or dies."""
         poller = select.poll()
         poller.register(self.control, select.POLLIN)
         while os.getppid() == self.parent_pid:
@@ -57,10 +64,10 @@ class Zygote:
             if ready and not self._answer():
                 break
             if not ready and not busy:
-                self._bury_the_hung_up()
+                self._reap_disconnected()
             if self.dying:
                 self._reap()
-            # What a dead worker had started, and its group did not take along, is ours now.
+            # Processes that a dead worker started outside its group are now children of this one.
             if self.strays_likely:
                 self.strays_likely = self._end_strays()
 
@@ -86,7 +93,7 @@ class Zygote:
         os.set_inheritable(file, False)
         try:
             pid = os.fork()
-        except OSError:  # no more processes or memory: the parent finds the socket closed
+        except OSError:  # no processes or memory left; the parent will find the socket closed
             os.close(file)
             return
         if pid == 0:
@@ -95,7 +102,7 @@ class Zygote:
                 self.control.close()
                 become_worker(zygote_pid)
                 serve(Connection(file))
-                status = HUNG_UP
+                status = DISCONNECTED
             finally:
                 os._exit(status)
         os.close(file)
@@ -120,16 +127,22 @@ class Zygote:
             with contextlib.suppress(OSError):
                 self.control.send(f"{pid} {code}".encode())
 
-    def _bury_the_hung_up(self) -> None:
-        """Reap workers that the parent never came to know; others wait for it to ask."""
+    def _reap_disconnected(self) -> None:
+        """Reap workers that exited because the parent closed their connection.
+
+        All other dead workers are kept until the parent asks for them.
+        """
         for pid in list(self.workers):
             peek = os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
-            if peek is not None and peek.si_status == HUNG_UP:
+            if peek is not None and peek.si_status == DISCONNECTED:
                 os.waitpid(pid, 0)
                 self._forget(pid, "")
 
     def _end_strays(self) -> bool:
-        """Kill children that are no workers; True if there were any: they may have some too."""
+        """Kill all children that are not workers; return whether there were any.
+
+        If so, call this again, because their own children become children of the zygote.
+        """
         strays = [pid for pid in children_of(os.getpid()) if pid not in self.workers]
         for pid in strays:
             kill_group(pid)
@@ -138,7 +151,7 @@ class Zygote:
         return bool(strays)
 
     def end_all(self) -> None:
-        """Kill every worker and whatever they started."""
+        """Kill all workers and all processes that they started."""
         for pid in self.workers:
             kill_group(pid)
         self.workers.clear()
@@ -147,16 +160,16 @@ class Zygote:
             clock.sleep_seconds(REAP_SECONDS)
 
 
-def main(control_file: int, settings: str) -> None:
-    """Entry point of the process; ``settings`` is JSON (see `launcher`)."""
-    options = json.loads(settings)
+def main(control_file: int, options: dict[str, Any]) -> None:
+    """Run the zygote; the launcher starts the process here and defines the options."""
+    read_nothing()
     control = socket.socket(fileno=control_file)
-    # An ignored SIGCHLD would be inherited, and leave nobody to be waited for.
+    # If the parent ignores SIGCHLD, the zygote inherits this and could not wait for its children.
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGCHLD):
         signal.signal(number, signal.SIG_DFL)
     if sys.platform == "linux":
         ctypes.CDLL(None, use_errno=True).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-        # A fork takes milliseconds: it should not push aside the process that asked for it.
+        # A fork takes milliseconds and should not preempt the process that requested it.
         with contextlib.suppress(OSError):
             os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
     try:
@@ -165,15 +178,15 @@ def main(control_file: int, settings: str) -> None:
     except BaseException as error:
         control.send(f"{type(error).__name__}: {error}".encode()[:1000])
         return
-    # Freezing keeps the collector from touching, and so copying, pages that workers share.
+    # Freezing prevents the garbage collector from writing to, and so copying, shared pages.
     gc.collect()
     gc.freeze()
-    with contextlib.suppress(OSError):  # nobody may be there any more
+    with contextlib.suppress(OSError):  # the parent may be dead already
         control.send(READY)
     zygote = Zygote(control, options["parent_pid"])
     try:
         zygote.run()
-        # Not after an error: the parent will start another zygote, and needs its data.
+        # Not after an error: the parent will start another zygote and still needs the data.
         shutil.rmtree(options["folder"], ignore_errors=True)
     finally:
         zygote.end_all()

@@ -1,15 +1,13 @@
-"""`WaitUCBPruner`: a trial goes in, whether its time is up comes out."""
+"""`WaitUCBPruner`: prunes trials at their cutoff."""
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING
 
 from optuna.pruners import BasePruner
 
-from f2a_tune import clock
-from f2a_tune.optuna_plugin import running
-from f2a_tune.optuna_plugin.plan import Plan
+from f2a_tune.study import trial_clock
+from f2a_tune.study.trial_plan import TrialPlan
 
 if TYPE_CHECKING:
     from optuna import Study
@@ -17,15 +15,16 @@ if TYPE_CHECKING:
 
 
 class WaitUCBPruner(BasePruner):
-    """Prunes a trial that has run for longer than the cutoff which `WaitUCBSampler` gave it.
+    """Prune a trial that has run longer than the cutoff that `WaitUCBSampler` gave it.
 
-    It works where the objective asks ``trial.should_prune()`` now and then; an objective that
-    hangs between two questions is ended by `f2a_tune.optimize` only.
+    This requires an objective that calls ``trial.should_prune()`` regularly. Only
+    `f2a_tune.optimize` can stop an objective that hangs between two calls.
 
     Parameters
     ----------
-    pruner
-        Another pruner that is asked as long as there is time, such as Optuna's MedianPruner.
+    pruner : optuna.pruners.BasePruner, optional
+        Another pruner, such as `optuna.pruners.MedianPruner`, that decides before the cutoff. By
+        default trials are pruned at their cutoff only.
 
     Examples
     --------
@@ -44,15 +43,12 @@ class WaitUCBPruner(BasePruner):
         self.pruner = pruner
 
     def prune(self, study: Study, trial: FrozenTrial) -> bool:
-        """Whether the trial's time is up, or the other pruner says so."""
-        known = running.find(study, trial)
-        if known is not None:
-            cutoff = known.plan.cutoff_seconds
-            elapsed = clock.monotonic_seconds() - known.started
+        """Return whether the trial has passed its cutoff, or the other pruner prunes it."""
+        plan, start = TrialPlan.of(trial), trial_clock.find(study, trial)
+        if start is not None:
+            elapsed = start.elapsed_seconds
         else:  # it began in another process, or without our sampler
-            plan = Plan.of(trial)
-            cutoff = math.inf if plan is None else plan.cutoff_seconds
-            elapsed = running.seconds_by_wall_clock(trial) or 0.0
-        if elapsed > cutoff:
+            elapsed = trial_clock.seconds_by_wall_clock(trial) or 0.0
+        if plan is not None and elapsed > plan.cutoff_seconds:
             return True
         return self.pruner is not None and self.pruner.prune(study, trial)

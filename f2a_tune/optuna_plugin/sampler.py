@@ -1,8 +1,8 @@
-"""`WaitUCBSampler`: before a trial runs it gets its configuration, fresh or again, and its cutoff.
+"""`WaitUCBSampler`: gives each trial a configuration and a cutoff before it runs.
 
-In flow trials in whatever state the storage has them; out flow a `Plan` per trial, written to the
-trial, and parameter values: those of the base sampler for a fresh configuration, stored ones for a
-configuration that comes again. Which of the two, and how long to wait, is decided by the race.
+The race decides whether a trial gets a new configuration or evaluates an earlier one again, and
+how long to wait for it. New configurations come from the base sampler. The decision is written to
+the trial as a `TrialPlan`; all state is read from the storage.
 """
 
 from __future__ import annotations
@@ -18,14 +18,16 @@ from typing import TYPE_CHECKING, Any
 from optuna.samplers import BaseSampler, TPESampler
 from optuna.study import StudyDirection
 
-from f2a_tune import _compat, clock
 from f2a_tune.bandit import Policy
 from f2a_tune.checks import positive_integer
-from f2a_tune.optuna_plugin import running
-from f2a_tune.optuna_plugin.history import Configuration, StudyHistory
-from f2a_tune.optuna_plugin.plan import PLAN, SECONDS, Plan
+from f2a_tune.optuna_plugin.current_run import OptimizeRun, current_run
 from f2a_tune.racing import Race
 from f2a_tune.racing.race import POLICIES
+from f2a_tune.study import optuna_private, trial_clock
+from f2a_tune.study.attributes import PLAN, SECONDS
+from f2a_tune.study.history import Configuration, StudyHistory
+from f2a_tune.study.trial_clock import TrialStart
+from f2a_tune.study.trial_plan import TrialPlan
 
 if TYPE_CHECKING:
     from optuna import Study
@@ -37,32 +39,38 @@ CLOCKS_AGREE_SECONDS, CLOCKS_AGREE_SHARE = 0.02, 0.01
 # When nothing fresh seems to be left, the base sampler is asked for it this often all the same.
 PROBE_EVERY = 10
 POOL_SIZE = 20  # configurations in the pool of a bandit policy
+# No learned cutoff is shorter: a busy machine or disk delays a quick trial by this much, and a new
+# process costs more than giving it up saves.
+SHORTEST_CUTOFF_SECONDS = 0.25
 
 
 class WaitUCBSampler(BaseSampler):
-    """Chooses configurations and cutoffs by what they promise per second.
+    """Choose configurations and cutoffs by their expected improvement per second.
 
-    One trial is one pull: a fresh configuration from the base sampler, or an earlier one again,
-    when a longer cutoff or another evaluation pays. The cutoff is read by `WaitUCBPruner`,
-    enforced by `f2a_tune.optimize`, and shown by `cutoff_of`; without any of them the sampler only
-    learns from durations. All it knows is read from the study's storage.
+    One trial is one pull: a new configuration from the base sampler, or an earlier one again if a
+    longer cutoff or another evaluation pays off. `f2a_tune.optimize` enforces the cutoff,
+    `WaitUCBPruner` prunes by it, and `cutoff_of` returns it. Without any of them, the sampler only
+    learns from durations. All its knowledge is read from the study's storage, so studies can be
+    resumed and shared.
 
     Parameters
     ----------
-    base_sampler
-        Proposes fresh configurations; default: Optuna's TPE.
-    timeouts
-        The cutoffs to choose from, in seconds, rising; learned if left out.
-    evaluations_per_configuration
-        How often a promising configuration is evaluated, if the objective is noisy.
-    policy
-        "race" (default), "wait-ucb" (the paper's algorithm over a pool of 20), or a policy of
-        `f2a_tune.bandit`.
-    exploration
-        Size of Wait-UCB's confidence radius; 0 is greedy, and measured best.
-    seed
-        Of the default base sampler. A search whose cutoffs come from a real clock is not
-        reproducible, and workers that meet in one storage draw from streams of their own.
+    base_sampler : optuna.samplers.BaseSampler, optional
+        Proposes new configurations. By default Optuna's `TPESampler`.
+    timeouts : list of float, optional
+        Increasing cutoffs in seconds to choose from. By default they are learned from durations.
+    evaluations_per_configuration : int, default=1
+        How often a promising configuration is evaluated. Increase it if the objective is noisy, or
+        to race folds with `evaluation_of`.
+    policy : {"race", "wait-ucb"} or Policy, default="race"
+        How to choose the next pull. "wait-ucb" is the algorithm of the paper over a pool of 20
+        configurations; a policy of `f2a_tune.bandit` plays the same game. Change it only to
+        compare.
+    exploration : float, default=0.0
+        Scale of the confidence radius of "wait-ucb". 0 is greedy and was best in our measurements.
+    seed : int, optional
+        Seed of the default base sampler. Cutoffs depend on a real clock, so two studies with the
+        same seed can still differ; workers that share a storage draw from different streams.
 
     Examples
     --------
@@ -116,17 +124,17 @@ class WaitUCBSampler(BaseSampler):
     def before_trial(self, study: Study, trial: FrozenTrial) -> None:
         """Decide what this trial is to do, and write it to the trial."""
         plan = None
-        if not _compat.is_multi_objective(study):
-            plan = Plan.of(trial)
+        if not optuna_private.is_multi_objective(study):
+            plan = TrialPlan.of(trial)
             if plan is None:
                 plan = self._decide(study, trial)
                 content = plan.to_attribute()
-                storage = _compat.storage_of(study)
-                storage.set_trial_user_attr(_compat.trial_id_of(trial), PLAN, content)
+                storage = optuna_private.storage_of(study)
+                storage.set_trial_user_attr(optuna_private.trial_id_of(trial), PLAN, content)
                 # The live trial shows this snapshot to the objective.
                 trial.user_attrs = {**trial.user_attrs, PLAN: content}
-            if running.find(study, trial) is None:
-                running.begin(study, trial, plan, trial.user_attrs.get(SECONDS))
+            if trial_clock.find(study, trial) is None:
+                trial_clock.start(study, trial, trial.user_attrs.get(SECONDS))
         if plan is None or plan.again_of is None:
             self.base_sampler.before_trial(study, trial)
 
@@ -134,7 +142,7 @@ class WaitUCBSampler(BaseSampler):
         self, study: Study, trial: FrozenTrial
     ) -> dict[str, BaseDistribution]:
         """That of the base sampler; nothing for a configuration that comes again."""
-        self._raise_error_if_multi_objective(study)
+        optuna_private.check_one_objective(self, study)
         if self._configuration_again(study, trial) is not None:
             return {}
         return self.base_sampler.infer_relative_search_space(self._seen_by_base(study), trial)
@@ -143,7 +151,7 @@ class WaitUCBSampler(BaseSampler):
         self, study: Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
     ) -> dict[str, Any]:
         """What the base sampler proposes; nothing for a configuration that comes again."""
-        self._raise_error_if_multi_objective(study)
+        optuna_private.check_one_objective(self, study)
         if self._configuration_again(study, trial) is not None:
             return {}
         return self.base_sampler.sample_relative(self._seen_by_base(study), trial, search_space)
@@ -156,12 +164,12 @@ class WaitUCBSampler(BaseSampler):
         param_distribution: BaseDistribution,
     ) -> Any:
         """The stored value of a configuration that comes again, else the base sampler's."""
-        self._raise_error_if_multi_objective(study)
+        optuna_private.check_one_objective(self, study)
         configuration = self._configuration_again(study, trial)
         if configuration is not None and param_name in configuration.params:
             value = configuration.params[param_name]
             # The objective may have changed its ranges, or gone into another branch.
-            if _compat.contains(param_distribution, value):
+            if optuna_private.contains(param_distribution, value):
                 return value
         return self.base_sampler.sample_independent(
             self._seen_by_base(study), trial, param_name, param_distribution
@@ -175,46 +183,49 @@ class WaitUCBSampler(BaseSampler):
         values: Sequence[float] | None,
     ) -> None:
         """Write down what the trial took, unless Optuna's own clock says the same."""
-        known = running.end(study, trial)
-        seconds = 0.0 if known is None else clock.monotonic_seconds() - known.started
-        if known is not None and _is_news(trial, known, seconds):
-            storage = _compat.storage_of(study)
-            storage.set_trial_user_attr(_compat.trial_id_of(trial), SECONDS, seconds)
-        if known is None or known.plan.again_of is None:
+        plan, start = TrialPlan.of(trial), trial_clock.stop(study, trial)
+        seconds = 0.0 if start is None else start.elapsed_seconds
+        if start is not None and _is_news(trial, start, seconds):
+            storage = optuna_private.storage_of(study)
+            storage.set_trial_user_attr(optuna_private.trial_id_of(trial), SECONDS, seconds)
+        # A base sampler hears of the end of those trials only whose beginning it has heard of.
+        if plan is None or plan.again_of is None:
             self.base_sampler.after_trial(study, trial, state, values)
 
-    def _decide(self, study: Study, trial: FrozenTrial) -> Plan:
-        run = running.current_run()
+    def _decide(self, study: Study, trial: FrozenTrial) -> TrialPlan:
+        run = current_run()
         with self._lock:
             history = self._history(study)
-            history.follow(study, _compat.all_trials(study), current=trial.number)
+            history.follow(study, optuna_private.all_trials(study), current=trial.number)
             if history.has_strangers and not self._reseeded:
                 # Another worker may draw from the same seed, and would get the same.
                 self._reseeded = True
                 self.base_sampler.reseed_rng()
-            fixed = bool(_compat.fixed_params_of(trial) or trial.params)
+            fixed = bool(optuna_private.fixed_params_of(trial) or trial.params)
             plan = replace(self._choose(history, run, fixed), number=trial.number, fixed=fixed)
             history.begin(trial.number, plan)
         return plan
 
-    def _choose(self, history: StudyHistory, run: running.Run | None, fixed: bool) -> Plan:
+    def _choose(self, history: StudyHistory, run: OptimizeRun | None, fixed: bool) -> TrialPlan:
         race, now = history.race, 0.0
         self._n_chosen += 1
         probe = not race.reservoir_open and self._n_chosen % PROBE_EVERY == 0
         if run is not None:
             now = run.budget.spent_seconds
         race.set_budget(math.inf if run is None else run.budget.total_seconds)
-        pull = race.choose(now)
+        pull = race.choose(now, pulls_left=None if run is None else run.trials_left())
         again = None if pull is None else history.configurations.get(pull.configuration)
         if pull is None or fixed or probe:
             # Nothing is worth it any more, but the trial is there; or it knows what to run; or
             # the base sampler is asked whether it has something fresh after all.
-            cutoff, reason = race.fresh_cutoff(now), "enqueued" if fixed else "nothing else to do"
+            cutoff, reason = race.fresh_cutoff(now), "nothing else to do"
+            if fixed:  # somebody wants to know its value: only the budget ends it
+                cutoff, reason = race.longest_cutoff(now), "enqueued"
             again, arm, evaluation = None, None, 0
         else:
             cutoff, reason, evaluation = pull.cutoff_seconds, pull.reason, pull.fold
             arm = history.free_arm(pull.configuration) if again is None and self._pooled else None
-        return Plan(
+        return TrialPlan(
             cutoff_seconds=cutoff,
             reason=reason,
             again_of=None if again is None else again.number,
@@ -231,8 +242,7 @@ class WaitUCBSampler(BaseSampler):
             return self._history(study).as_seen_by_base(study)
 
     def _configuration_again(self, study: Study, trial: FrozenTrial) -> Configuration | None:
-        known = running.find(study, trial)
-        plan = Plan.of(trial) if known is None else known.plan
+        plan = TrialPlan.of(trial)
         if plan is None or plan.again_of is None:
             return None
         with self._lock:
@@ -240,7 +250,7 @@ class WaitUCBSampler(BaseSampler):
 
     def _history(self, study: Study) -> StudyHistory:
         """The view of this study; made again if the study or its direction is another."""
-        storage, study_id = _compat.storage_of(study), _compat.study_id_of(study)
+        storage, study_id = optuna_private.storage_of(study), optuna_private.study_id_of(study)
         histories = self._histories.setdefault(storage, {})
         if study_id not in histories:
             race = self._race(maximize=study.direction is StudyDirection.MAXIMIZE)
@@ -261,6 +271,7 @@ class WaitUCBSampler(BaseSampler):
             timeouts=self._timeouts,
             exploration=self._exploration,
             pool_size=POOL_SIZE,
+            shortest_cutoff_seconds=SHORTEST_CUTOFF_SECONDS,
         )
 
     def _forget(self) -> None:
@@ -274,12 +285,12 @@ class WaitUCBSampler(BaseSampler):
         self._n_chosen = 0
 
 
-def _is_news(trial: FrozenTrial, known: running.RunningTrial, seconds: float) -> bool:
+def _is_news(trial: FrozenTrial, start: TrialStart, seconds: float) -> bool:
     """Whether the seconds cannot be read from the trial's own times; every write costs."""
     said = trial.user_attrs.get(SECONDS)
     if said is not None:
-        return bool(said == known.copied_seconds)  # by another trial, of which this is a copy
-    by_wall_clock = running.seconds_by_wall_clock(trial)
+        return bool(said == start.copied_seconds)  # by another trial, of which this is a copy
+    by_wall_clock = trial_clock.seconds_by_wall_clock(trial)
     if by_wall_clock is None:
         return True
     return abs(by_wall_clock - seconds) > CLOCKS_AGREE_SECONDS + CLOCKS_AGREE_SHARE * seconds

@@ -1,10 +1,11 @@
-"""When to give up on a fresh configuration: seconds of first pulls go in, a cutoff comes out.
+"""The cutoffs of pulls, learned from the seconds and ranks of earlier pulls.
 
-The reservoir of configurations not seen yet is one macro-arm of the paper's game; its delays are
-those of all first pulls. The cutoff is the level of a doubling ladder with the most reward per
-second (with full feedback: a pull that was given up at w still says what every shorter wait would
-have cost), held up by a multiple of the median: reward per second alone is
-greedy for fast mediocre fits and ends up killing nearly all.
+All configurations not tried yet together form one macro-arm (the reservoir) of the paper's game;
+its delays are the seconds of all first pulls. The cutoff of a fresh configuration is the level of
+a doubling ladder with the highest reward per second. It uses full feedback: a pull given up after
+w seconds still shows the cost of every shorter wait. A multiple of the median is the lower limit,
+because reward per second alone prefers fast mediocre fits and ends up giving up nearly all others.
+The constants were tuned with ``benchmarks/replay.py``.
 """
 
 from __future__ import annotations
@@ -23,36 +24,56 @@ from f2a_tune.racing.ledger import Ledger, median
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 
-WINDOW = 1000  # first pulls that count: draws improve, and what the first ones took fades
-START_SHARE = 1 / 100  # of the budget: the first cutoff while nothing has finished
-FEWEST_FINISHED = 5  # before that the cutoff is a multiple of the median
+# Only the last 1000 first pulls are used: proposals improve, so early ones become irrelevant.
+WINDOW = 1000
+# While nothing has finished, the first cutoff is this share of the budget, and every fit that is
+# given up multiplies the cutoff by the growth.
+START_SHARE = 1 / 100
+START_GROWTH = 10.0
+# While fewer first pulls have finished, the cutoff is the early multiple of their median. It is
+# limited to the early share of the budget, but not below twice the median: if the budget allows
+# only a few fits, ten times the first one would be most of it.
+FEWEST_FINISHED = 5
 EARLY_MULTIPLE = 10.0
-EARLY_SHARE = 1 / 20  # of the budget
+EARLY_SHARE = 1 / 20
+# Later, the cutoff is at least this multiple of the median. The limit is lowered if the tail of
+# the seconds is heavy, which means that their mean exceeds their median by more than HEAVY_TAIL.
 FLOOR_MULTIPLE = 10.0
-HEAVY_TAIL = 3.0  # mean over median above which the floor gives way
-REWARD_POWER = 6  # reward of a first pull: its rank quantile to this power
-FEWEST_REGRESSED = 10  # finished first pulls before slow is believed to be better
-BEYOND_SLOWEST = 4.0  # how far beyond the slowest finished fit the regression is believed
-DOUBT = 2.0  # standard errors taken off that regression's slope
-LATER_MULTIPLE = 4.0  # of its own mean for a configuration's later folds
-SHORTEST_SECONDS = 0.01  # giving up sooner saves less than a pull costs
+HEAVY_TAIL = 3.0
+# The reward of a first pull is the quantile of its rank to this power.
+REWARD_POWER = 6
+# This many pulls given up in a row double the cutoff: the machine may have become slower.
+STREAK = 5
+# Regression of rank on time (see `FirstPulls.worth_waiting`): finished first pulls that it needs,
+# the multiple of the slowest finished fit up to which it is extrapolated, and the number of
+# standard errors subtracted from its slope.
+FEWEST_REGRESSED = 10
+BEYOND_SLOWEST = 4.0
+DOUBT = 2.0
+# The cutoff of a configuration's later folds is this multiple of its own mean seconds, plus
+# LATER_SLACK_SECONDS for very short fits.
+LATER_MULTIPLE = 4.0
+# Shortest cutoff: giving up earlier would save less time than a pull costs.
+SHORTEST_SECONDS = 0.01
 LATER_SLACK_SECONDS = 0.01
 
 
 @dataclass(frozen=True)
 class FirstPulls:
-    """What first pulls of the last configurations took, and what they were worth."""
+    """Seconds and ranks of the first pulls of the latest configurations."""
 
     seconds: Floats
-    """Until it finished, or was given up."""
+    """Seconds until the pull finished or was given up."""
     finished: Flags
+    """Whether the pull finished."""
     quantile: Floats
-    """Rank among all scored configurations in [0, 1], 0 without a score."""
+    """Rank among all scored configurations, scaled to [0, 1]; 0 without a score."""
     n_scored: int
+    """Number of all configurations with a score."""
 
     @classmethod
     def of(cls, ledger: Ledger) -> FirstPulls:
-        """Read them from a ledger; pulls that run or failed say nothing."""
+        """Read the first pulls from a ledger; running and failed pulls are left out."""
         first, waited = ledger.first_seconds, ledger.waited
         finished = ~np.isnan(first)
         known = np.flatnonzero(finished | (waited > 0))[-WINDOW:]
@@ -67,30 +88,45 @@ class FirstPulls:
 
     @property
     def median(self) -> float:
-        """Median seconds; if most were given up, the longest that finished; 0 if none did."""
+        """Median seconds; if most were given up, the longest finished one; 0 if none finished."""
         if not self.finished.any():
             return 0.0
         middle = median(np.where(self.finished, self.seconds, np.inf))
         return middle if math.isfinite(middle) else float(self.seconds[self.finished].max())
 
+    @cached_property
+    def quickest(self) -> float:
+        """First quartile of the seconds of finished pulls; 0 if none has finished."""
+        finished = np.sort(self.seconds[self.finished])
+        return float(finished[(len(finished) - 1) // 4]) if len(finished) else 0.0
+
+    @cached_property
+    def streak(self) -> int:
+        """Number of most recent pulls in a row that were given up."""
+        finished = np.flatnonzero(self.finished)
+        return len(self.finished) - 1 - int(finished[-1]) if len(finished) else len(self.finished)
+
     def forecast(self, cutoff_seconds: float) -> tuple[float, float]:
-        """Chance that a fresh pull finishes by this cutoff, and what it costs on average."""
+        """Return the probability that a fresh pull finishes by this cutoff and its mean cost."""
         if not self.finished.any():
             return 0.5, cutoff_seconds
         n, law = len(self.seconds), self._law
         running, cost = law.running(cutoff_seconds), law.mean_seconds(cutoff_seconds)
-        # One pseudo-pull that finishes half of the time.
+        # Add one pseudo-observation that finishes with probability one half.
         chance = (n * (1.0 - float(running)) + 0.5) / (n + 1)
         return chance, (n * float(cost) + 0.25 * cutoff_seconds) / (n + 1)
 
     def finish_later(self, waited: float, cutoff_seconds: float) -> float:
-        """Chance that a pull still running after ``waited`` finishes by the cutoff."""
+        """Return the probability that a pull running after ``waited`` finishes by the cutoff."""
         running = self.seconds > waited
         later = running & self.finished & (self.seconds <= cutoff_seconds)
         return (int(later.sum()) + 0.5) / (int(running.sum()) + 1)
 
     def best_level(self, levels: Floats) -> float:
-        """The level with the most reward per second, with one optimistic pseudo-pull."""
+        """Return the level with the highest reward per second.
+
+        One optimistic pseudo-observation (reward 1 after half of the level) is included.
+        """
         reward = self.quantile ** min(self.n_scored, REWARD_POWER)
         n, law = len(self.seconds), self._law
         gains = n * law.mean_reward(levels, reward) + 1.0
@@ -98,10 +134,11 @@ class FirstPulls:
         return float(levels[int(rates.argmax())])
 
     def worth_waiting(self) -> float:
-        """Where slow fits are better: how long waiting pays more than drawing anew; 0 elsewhere.
+        """Return how long waiting is better than a new draw, if slow fits score higher; else 0.
 
-        Normal scores of the finished are regressed on their log seconds. A fit of t seconds then
-        has some chance to lead, and is worth it while chance/t is above that of an average draw.
+        The normal scores of the finished pulls are regressed on their log seconds. This predicts
+        the probability that a fit of t seconds becomes the leader. Waiting for t seconds is worth
+        it as long as probability/t is not below that of an average draw.
         """
         logs = np.log(np.maximum(self.seconds[self.finished], 1e-9))
         scores = ndtri(self.quantile[self.finished] - 0.5 / max(self.n_scored, 1))
@@ -126,25 +163,26 @@ class FirstPulls:
 
 @dataclass(frozen=True)
 class DelayLaw:
-    """Kaplan–Meier estimate of how long a pull runs, from pulls of which some were given up.
+    """Kaplan–Meier estimate of the distribution of a pull's seconds, with given-up pulls censored.
 
-    The wait is fixed before the delay is seen, so giving up is independent censoring
-    (`bandit.statistics` has the same for levels).
+    The wait is chosen before the delay is observed, so giving up is independent censoring
+    (`bandit.statistics` has the same estimate for levels).
     """
 
     order: NDArray[np.intp]
+    """Indices that sort the pulls by their seconds."""
     times: Floats
-    """All pulls' seconds, rising; at equal times those that finished come first."""
+    """Seconds of all pulls in increasing order; at equal times, finished pulls come first."""
     jumps: Floats
-    """Share of all pulls that finishes at each time."""
+    """Share of all pulls that finish at each time."""
     areas: Floats
-    """Mean seconds of a pull that is waited for until each time."""
+    """Mean seconds of a pull with a cutoff at each time."""
     survival: Floats
-    """Share still running after each time."""
+    """Share of all pulls that are still running after each time."""
 
     @classmethod
     def of(cls, seconds: Floats, finished: Flags) -> DelayLaw:
-        """Estimate it."""
+        """Estimate the distribution from the seconds of pulls and whether they finished."""
         order = np.lexsort((~finished, seconds))
         times, ends = seconds[order], finished[order]
         at_risk = np.arange(len(times), 0, -1, dtype=np.float64)
@@ -154,51 +192,60 @@ class DelayLaw:
         return cls(order, times, before - survival, areas, survival)
 
     def running(self, cutoff_seconds: float | Floats) -> Floats:
-        """Chance that a pull has not finished by then."""
+        """Return the probability that a pull has not finished by the cutoff."""
         return _steps(1.0, self.survival)[self._before(cutoff_seconds)]
 
     def mean_seconds(self, cutoff_seconds: float | Floats) -> Floats:
-        """E[min(delay, cutoff)]."""
+        """Return E[min(delay, cutoff)]."""
         before = self._before(cutoff_seconds)
         beyond = cutoff_seconds - _steps(0.0, self.times)[before]
         running = _steps(1.0, self.survival)[before]
         return np.asarray(_steps(0.0, self.areas)[before] + running * beyond)
 
     def mean_reward(self, cutoff_seconds: Floats, reward: Floats) -> Floats:
-        """E[reward if it finishes by the cutoff]."""
+        """Return E[reward · 1{delay ≤ cutoff}]; ``reward`` has one entry per pull."""
         earned = np.cumsum(self.jumps * reward[self.order])
         return _steps(0.0, earned)[self._before(cutoff_seconds)]
 
     def _before(self, cutoff_seconds: float | Floats) -> NDArray[np.intp]:
-        """How many pulls are not longer than the cutoff."""
+        """Return the number of pulls that are not longer than the cutoff."""
         return np.asarray(self.times.searchsorted(cutoff_seconds, side="right"))
 
 
 def _steps(start: float, values: Floats) -> Floats:
-    """A step function by the number of pulls before: ``start`` while there is none."""
+    """Return the values of a step function, indexed by the number of pulls before a time."""
     steps = np.empty(len(values) + 1)
     steps[0], steps[1:] = start, values
     return steps
 
 
 def fresh_cutoff(
-    pulls: FirstPulls, budget_seconds: float, timeouts: Sequence[float] | None
+    pulls: FirstPulls,
+    budget_seconds: float,
+    timeouts: Sequence[float] | None,
+    shortest_seconds: float = SHORTEST_SECONDS,
 ) -> float:
-    """How long to wait for a configuration that has never been tried."""
+    """Return the cutoff of the first pull of a configuration."""
     wanted = _learned(pulls, budget_seconds, timeouts)
-    return at_least(max(wanted, SHORTEST_SECONDS), timeouts)
+    return at_least(max(wanted, shortest_seconds), timeouts)
 
 
 def at_least(seconds: float, timeouts: Sequence[float] | None) -> float:
-    """The shortest given timeout that is not below this, if timeouts are given at all."""
+    """Round up to the next of the given timeouts (at most the longest); None means no rounding."""
     if timeouts is None:
         return seconds
     return next((level for level in timeouts if level >= seconds), timeouts[-1])
 
 
-def later_cutoff(mean_seconds: float, waited: float, timeouts: Sequence[float] | None) -> float:
-    """How long to wait for another fold of a configuration that has finished some."""
-    wanted = max(LATER_MULTIPLE * mean_seconds + LATER_SLACK_SECONDS, 2.0 * waited)
+def later_cutoff(
+    mean_seconds: float,
+    waited: float,
+    timeouts: Sequence[float] | None,
+    shortest_seconds: float = SHORTEST_SECONDS,
+) -> float:
+    """Return the cutoff of another fold of a configuration that has finished at least one."""
+    own = LATER_MULTIPLE * mean_seconds + LATER_SLACK_SECONDS
+    wanted = max(own, 2.0 * waited, shortest_seconds)
     return at_least(wanted, timeouts)
 
 
@@ -207,21 +254,22 @@ def _learned(pulls: FirstPulls, budget_seconds: float, timeouts: Sequence[float]
     n_finished = int(pulls.finished.sum())
     if not n_finished:
         longest = float(pulls.seconds.max()) if len(pulls.seconds) else 0.0
-        return max(start, 2.0 * longest)
+        return max(start, START_GROWTH * longest)
     typical = pulls.median
     if n_finished < FEWEST_FINISHED:
-        # With a budget of few fits, ten times the first would be most of it.
         return min(EARLY_MULTIPLE * typical, max(2.0 * typical, EARLY_SHARE * budget_seconds))
     if timeouts is not None:
         return pulls.best_level(np.asarray(timeouts, dtype=np.float64))
     floor = FLOOR_MULTIPLE * typical
+    streak = 2.0 ** (pulls.streak // STREAK)
     ratio = pulls.best_level(_ladder(pulls, floor))
     heaviness = float(pulls.seconds.mean()) / typical if typical > 0 else 1.0
-    return max(ratio, floor * min(1.0, (HEAVY_TAIL / heaviness) ** 2), pulls.worth_waiting())
+    wanted = max(ratio, floor * min(1.0, (HEAVY_TAIL / heaviness) ** 2), pulls.worth_waiting())
+    return streak * wanted
 
 
 def _ladder(pulls: FirstPulls, floor: float) -> Floats:
-    """Doubling levels from the fastest fit seen to beyond the slowest."""
+    """Return doubling levels from the fastest fit to beyond the slowest one."""
     fastest = max(float(pulls.seconds[pulls.finished].min()), 1e-6)
     slowest = max(float(pulls.seconds.max()), floor, fastest)
     steps = np.arange(math.ceil(math.log2(slowest / fastest)) + 2, dtype=np.float64)

@@ -1,13 +1,14 @@
-"""What is known of every configuration: outcomes go in, estimates and their noise come out.
+"""The record of all outcomes, and the estimates of every configuration's quality.
 
 Scores are oriented so that larger is better. An estimate is the mean over a configuration's folds
-after every fold's own offset is removed; all estimates are differences in units of the score, and
-decisions only compare them with each other or with their noise, so scale and sign do not matter.
+after removing the offset of each fold. Decisions compare estimates only with each other or with
+their noise, so the scale, shift and sign of the user's scores do not matter.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -15,41 +16,49 @@ import numpy as np
 from numpy.typing import NDArray
 
 from f2a_tune.outcome import Kind, Outcome
-from f2a_tune.racing.pull import Pull
+from f2a_tune.racing.curves import Curves
+from f2a_tune.racing.pull import Look, Pull
 
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 Counts = NDArray[np.int64]
 
-# The noise's prior: worth this many degrees of freedom, at this share of the spread of scores.
+# Prior of the noise: its weight in degrees of freedom, and its value as a share of the variance of
+# the configurations' scores.
 PRIOR_WEIGHT = 1.0
 PRIOR_SHARE = 0.2
-# An offset is believed as if this many configurations had shown none.
+# Fold offsets are shrunk as if this many additional configurations had shown an offset of 0.
 OFFSET_PRIOR = 1.0
+# Scores beyond this magnitude are rescaled, because their squares would overflow.
 LARGEST = 1e100
 
 
 @dataclass(frozen=True)
 class Estimates:
-    """What the ledger believes of all configurations at one moment."""
+    """Estimates of all configurations at one moment; arrays have one entry per configuration."""
 
     value: Floats
     """Mean score without fold offsets; -inf for a configuration without a score."""
     folds: Counts
+    """Number of finished folds."""
     seconds: Floats
-    """Mean seconds of its finished folds, NaN without one."""
+    """Mean seconds of the finished folds; NaN without any."""
     noise: float
     """Variance of one fold's score around the configuration's mean."""
     n_scored: int
+    """Number of configurations with a score."""
+    offsets: Floats
+    """What a score of each fold is above one of the first fold."""
 
     @cached_property
     def scored(self) -> NDArray[np.intp]:
         """Configurations with a score, best first."""
-        # Stable: among equals the one drawn first leads, so ties never make the leader jump.
+        # The sort is stable: of equal configurations the first one drawn leads, so that ties do
+        # not change the leader.
         return np.argsort(-self.value, kind="stable")[: self.n_scored]
 
     def best(self, count: int) -> NDArray[np.intp]:
-        """The first so many of `scored`, without sorting all."""
+        """Return the first ``count`` entries of `scored` without sorting all of them."""
         if self.n_scored <= 4 * count:
             return self.scored[:count]
         least = -np.partition(-self.value, count - 1)[count - 1]
@@ -58,7 +67,10 @@ class Estimates:
 
     @property
     def quantile(self) -> Floats:
-        """Rank among all scored in (0, 1], equals sharing their mean rank; 0 without a score."""
+        """Rank among all scored configurations, scaled to (0, 1]; 0 without a score.
+
+        The best has 1. Equal values share their mean rank.
+        """
         result = np.zeros(len(self.value))
         n = self.n_scored
         if n:
@@ -67,15 +79,28 @@ class Estimates:
 
 
 class Ledger:
-    """Grows by pulls and outcomes; forgets nothing.
+    """Record of all pulls and outcomes, with one row per configuration and one column per fold.
 
-    Columns are public to the rest of `racing`, which reads them and never writes.
+    Other modules of `racing` read its arrays but must not write to them.
+
+    Parameters
+    ----------
+    n_folds : int
+        Number of folds of a configuration.
+    paired : bool, default=True
+        Whether the same fold of two configurations uses the same data.
+    efforts : sequence of float, default=None
+        Efforts of the levels of growing fits; None if fits do not grow. With levels, the scores
+        and seconds of a configuration are those at its best level.
     """
 
-    def __init__(self, n_folds: int, *, paired: bool = True) -> None:
+    def __init__(
+        self, n_folds: int, *, paired: bool = True, efforts: Sequence[float] | None = None
+    ) -> None:
         self.n_folds = n_folds
+        self.curves = None if efforts is None else Curves(n_folds, efforts)
         self.paired = paired
-        """Whether the same fold of two configurations is the same data."""
+        """Whether the same fold of two configurations uses the same data."""
         self.n = 0
         self.n_pulls = 0
         self.n_scored = 0
@@ -86,7 +111,7 @@ class Ledger:
         self._waited = np.zeros((64, n_folds))
         self._longest = np.zeros(64)
         self._first = np.full(64, np.nan)
-        # What estimates need of a row, kept so that none of them has to read all folds again.
+        # Sums per row, updated with every outcome so that estimates need not read all folds again.
         self._present = np.zeros((64, n_folds))
         self._folds = np.zeros(64, dtype=np.int64)
         self._total = np.zeros(64)
@@ -96,50 +121,52 @@ class Ledger:
 
     @property
     def scores(self) -> Floats:
-        """Score of every finished fold, NaN elsewhere."""
+        """Score of every finished fold; NaN elsewhere."""
         return self._scores[: self.n]
 
     @property
     def seconds(self) -> Floats:
-        """Seconds of every finished fold, 0 elsewhere."""
+        """Seconds of every finished fold; 0 elsewhere."""
         return self._spent[: self.n]
 
     @property
     def pending(self) -> Flags:
-        """Folds that are running now."""
+        """Whether each fold is running now."""
         return self._pending[: self.n]
 
     @property
     def failed(self) -> Flags:
-        """Configurations that failed on some fold: out for good."""
+        """Whether each configuration failed on some fold; it is then excluded for good."""
         return self._failed[: self.n]
 
     @property
     def fold_waited(self) -> Floats:
-        """Longest wait that a fold was given up at; 0 if it never was."""
+        """Longest wait after which each fold was given up; 0 if it was never given up."""
         return self._waited[: self.n]
 
     @property
     def waited(self) -> Floats:
-        """The same for a configuration, over its folds."""
+        """Maximum of `fold_waited` over the folds of each configuration."""
         return self._longest[: self.n]
 
     @property
     def first_seconds(self) -> Floats:
-        """Seconds of the first finished fold, NaN while there is none."""
+        """Seconds of each configuration's first finished fold; NaN without one."""
         return self._first[: self.n]
 
     def start(self, pull: Pull) -> None:
-        """A pull has been handed out."""
+        """Record that a pull has been started."""
         while pull.configuration >= len(self._scores):
             self._grow()
         self.n = max(self.n, pull.configuration + 1)
+        if self.curves is not None:
+            self.curves.cover(pull.configuration)
         self._pending[pull.configuration, pull.fold] = True
         self.n_pulls += 1
         self._estimates = None
 
     def withdraw(self, pull: Pull) -> None:
-        """A pull came to nothing; a configuration of which nothing is known is forgotten."""
+        """Undo the start of a pull; also remove its configuration if nothing is known about it."""
         row = pull.configuration
         self._pending[row, pull.fold] = False
         self.n_pulls -= 1
@@ -152,35 +179,64 @@ class Ledger:
         self._estimates = None
 
     def release(self, pull: Pull) -> None:
-        """A pull does not run any more; its configuration stays, whatever is known of it."""
+        """Record that a pull stopped without an outcome; its configuration is kept."""
         self._pending[pull.configuration, pull.fold] = False
         self._estimates = None
 
-    def finish(self, pull: Pull, outcome: Outcome) -> None:
-        """A pull has ended; a score that is not a finite number counts as a failure."""
+    def finish(self, pull: Pull, outcome: Outcome, looks: Sequence[Look] = ()) -> None:
+        """Record the outcome of a pull; a score that is not a finite number is a failure.
+
+        ``looks`` are the scores that a growing fit has reached, also if it was given up later.
+        """
         row, fold = pull.configuration, pull.fold
         self._pending[row, fold] = False
         self.n_scored -= self._is_scored(row)
-        if outcome.kind is Kind.FINISHED and is_score(outcome.value):
+        if self.curves is not None and pull.level is not None:
+            self._finish_growth(self.curves, pull, outcome, looks)
+        elif outcome.kind is Kind.FINISHED and is_score(outcome.value):
             if np.isnan(self._first[row]):
                 self._first[row] = outcome.seconds
             self._scores[row, fold] = float(outcome.value)
-            # Seconds may be unknown (NaN): then it says nothing about how long to wait.
+            # Seconds may be unknown (NaN). They are stored as 0 and say nothing about cutoffs.
             self._spent[row, fold] = np.nan_to_num(outcome.seconds)
-            self._sum_up(row, fold)
+            self._sum_up(row)
         elif outcome.kind is Kind.GAVE_UP:
-            # What it took beyond its cutoff, a worker that hung before the fit, is not the fit's.
-            cutoff = outcome.cutoff_seconds or pull.cutoff_seconds
-            waited = min(outcome.seconds, cutoff)
-            self._waited[row, fold] = max(self._waited[row, fold], waited)
-            self._longest[row] = max(self._longest[row], waited)
+            self._give_up(pull, outcome)
         else:
             self._failed[row] = True
         self.n_scored += self._is_scored(row)
         self._estimates = None
 
+    def _give_up(self, pull: Pull, outcome: Outcome) -> None:
+        # Time beyond the cutoff, such as a worker hanging before the fit, is not part of the fit.
+        row, fold = pull.configuration, pull.fold
+        waited = min(outcome.seconds, outcome.cutoff_seconds or pull.cutoff_seconds)
+        self._waited[row, fold] = max(self._waited[row, fold], waited)
+        self._longest[row] = max(self._longest[row], waited)
+
+    def _finish_growth(
+        self, curves: Curves, pull: Pull, outcome: Outcome, looks: Sequence[Look]
+    ) -> None:
+        row, fold = pull.configuration, pull.fold
+        view = curves.add(row, fold, looks, float(np.nan_to_num(outcome.seconds)))
+        reached = curves.reached[row, fold]
+        if outcome.kind is Kind.GAVE_UP:
+            if reached < 0:
+                self._give_up(pull, outcome)
+        elif outcome.kind is not Kind.FINISHED or (
+            pull.level is not None and reached < pull.level
+        ):
+            curves.end(row, fold)  # it failed, diverged, or stopped by itself
+        if view is None:
+            self._failed[row] |= bool(curves.ended[row, fold])
+            return
+        if np.isnan(self._first[row]):
+            self._first[row] = outcome.seconds
+        self._scores[row], self._spent[row] = view.scores, view.seconds
+        self._sum_up(row)
+
     def estimates(self) -> Estimates:
-        """What is believed now."""
+        """Return the current estimates; they are cached until the ledger changes."""
         if self._estimates is None:
             self._estimates = self._estimate()
         return self._estimates
@@ -188,15 +244,15 @@ class Ledger:
     def _is_scored(self, row: int) -> bool:
         return bool(self._folds[row] > 0 and not self._failed[row])
 
-    def _sum_up(self, row: int, fold: int) -> None:
+    def _sum_up(self, row: int) -> None:
         scores = self._scores[row]
         present = ~np.isnan(scores)
         self._present[row] = present
         self._folds[row] = present.sum()
-        with np.errstate(over="ignore"):  # of scores that are tamed before they are used
+        with np.errstate(over="ignore"):  # such scores are rescaled before the sum is used
             self._total[row] = scores[present].sum()
         self._total_seconds[row] = self._spent[row].sum()
-        self._largest = max(self._largest, abs(float(scores[fold])))
+        self._largest = max(self._largest, float(np.abs(scores[present]).max()))
 
     def _estimate(self) -> Estimates:
         scores, present = self.scores, self._present[: self.n]
@@ -208,13 +264,13 @@ class Ledger:
         at_least_one = np.maximum(folds, 1)
         raw = np.where(usable, total / at_least_one, -np.inf)
         better = _better_half(raw, usable)
-        several = better[folds[better] > 1]  # only these say how folds differ; they are few
+        several = better[folds[better] > 1]  # only these show how folds differ, and they are few
         offsets = _offsets(scores[several]) if self.paired else np.zeros(self.n_folds)
         value = np.where(usable, (total - present @ offsets) / at_least_one, -np.inf)
         residuals = scores[several] - offsets - value[several, None]
         noise = _noise(residuals, folds[several], value[better])
         mean_seconds = np.where(folds > 0, self._total_seconds[: self.n] / at_least_one, np.nan)
-        return Estimates(value, folds, mean_seconds, noise, self.n_scored)
+        return Estimates(value, folds, mean_seconds, noise, self.n_scored, offsets)
 
     def _grow(self) -> None:
         for name, filler in (
@@ -235,7 +291,7 @@ class Ledger:
 
 
 def median(values: Floats) -> float:
-    """Of at least one value; NumPy's takes ten times as long for a few hundred."""
+    """Return the median; for a few hundred values this is ten times as fast as NumPy's."""
     ordered, middle = np.sort(values), len(values) // 2
     if len(values) % 2:
         return float(ordered[middle])
@@ -243,7 +299,7 @@ def median(values: Floats) -> float:
 
 
 def mean_ranks(descending: Floats) -> Floats:
-    """Ranks from 1 of values that fall; equals share their mean rank."""
+    """Return the ranks, from 1, of values in descending order; equal values share a mean rank."""
     begins = np.concatenate([[True], descending[1:] != descending[:-1]])
     starts = np.flatnonzero(begins)
     ends = np.append(starts[1:], len(descending))
@@ -251,17 +307,17 @@ def mean_ranks(descending: Floats) -> Floats:
 
 
 def is_score(value: object) -> bool:
-    """Whether a value is a finite number."""
+    """Return whether a value is a finite number."""
     if not isinstance(value, (int, float, np.integer, np.floating)):
         return False
     try:
         return math.isfinite(value)
-    except OverflowError:  # a whole number beyond all floats
+    except OverflowError:  # an int that is too large for a float
         return False
 
 
 def _tamed(scores: Floats) -> Floats:
-    """Scores whose squares are floats; only ratios of differences matter."""
+    """Return rescaled scores whose squares do not overflow; only ratios of differences matter."""
     typical = median(np.abs(scores[~np.isnan(scores)]))
     scale = typical if typical > LARGEST else 1.0
     return np.asarray(np.clip(scores / scale, -LARGEST, LARGEST))
@@ -273,7 +329,10 @@ def _better_half(raw: Floats, usable: Flags) -> NDArray[np.intp]:
 
 
 def _offsets(scores: Floats) -> Floats:
-    """How much each fold lies above the first one: medians, so a diverged fit moves nothing."""
+    """Return the offset of each fold relative to the first one.
+
+    Offsets are medians, so that a single diverged fit does not shift them.
+    """
     offsets = np.zeros(scores.shape[1])
     for fold in range(1, scores.shape[1]):
         gaps = scores[:, fold] - scores[:, 0]
@@ -284,7 +343,10 @@ def _offsets(scores: Floats) -> Floats:
 
 
 def _noise(residuals: Floats, folds: Counts, values: Floats) -> float:
-    """Pooled variance of one fold, with the spread of the better half as a weak prior."""
+    """Return the pooled variance of one fold's score.
+
+    The variance between the configurations of the better half is a weak prior.
+    """
     spread = float(np.var(values)) if len(values) > 1 else 0.0
     total = float(np.nansum(residuals**2)) + PRIOR_WEIGHT * PRIOR_SHARE * spread
     return total / (float((folds - 1).sum()) + PRIOR_WEIGHT)

@@ -1,4 +1,4 @@
-"""What a caller would draw next, and what it expects of it."""
+"""The configuration that a caller would try next, with a forecast of its quality and time."""
 
 from __future__ import annotations
 
@@ -8,20 +8,46 @@ import numpy as np
 from numpy.typing import NDArray
 
 
+@dataclass(frozen=True)
+class Growth:
+    """A paused configuration that may be continued."""
+
+    configuration: int
+    worth: float
+    """Expected improvement per second, over the best level to stop at."""
+    level: int
+    """The level to grow it to next."""
+    seconds: float
+    """Expected seconds until then."""
+
+
 @dataclass(frozen=True, eq=False)
 class Offer:
-    """A configuration not tried yet.
+    """A configuration that has not been tried yet.
 
-    Without a forecast (``chance`` is None) the race takes it for an average draw.
+    Without a forecast (``chance`` is None), the race treats it as an average draw.
     """
 
     unit: NDArray[np.float64]
-    """Its row in the space."""
+    """Its coordinates in the unit cube of the space."""
     chance: float | None = None
-    """Chance that it is better than all configurations so far."""
+    """Probability that it is better than all configurations so far."""
     finish: float | None = None
-    """Chance that it finishes by the cutoff of a fresh pull."""
+    """Probability that it finishes by the cutoff of a fresh pull."""
     seconds: float | None = None
-    """What its pull is expected to cost."""
+    """Expected seconds of its first pull."""
     least_share: float = 0.0
-    """Of the budget, what it is waited for at least: somebody believes in it."""
+    """Smallest cutoff as a share of all workers' seconds, for configurations known to be good.
+
+    With 1 the configuration is a last resort and gets all of the remaining time.
+    """
+    worth: float = 0.0
+    """Expected improvement per second if fits grow, over the best level to stop at."""
+    level: int | None = None
+    """The level to grow it to first; None if fits do not grow."""
+    explores: bool = False
+    """Whether it is to be tried no matter what the model expects of it."""
+    grown: tuple[Growth, ...] = ()
+    """Paused configurations that may be continued instead, best first."""
+    score_unit: float = 0.0
+    """Improvement, in the unit of ``worth``, that a difference of 1 between scores is worth."""

@@ -1,9 +1,10 @@
-"""Which configuration to draw next: the ledger's estimates go in, a row of the space comes out.
+"""Proposals of new configurations: random, model-based, and given by the user.
 
-`ModelProposals` models the score and the logarithm of the seconds with two Gaussian processes and
-draws where expected improvement × chance to finish by the cutoff / seconds^½ is largest. Scores
-enter as normal scores of their ranks, so their scale does not matter. A configuration that was
-given up tells the model of the seconds that it took twice its cutoff, and nothing of its score.
+`ModelProposals` fits one Gaussian process to the scores and one to the logarithm of the seconds.
+It draws the candidate with the largest expected improvement × P(finish by the cutoff) / seconds^½.
+Scores enter as normal scores of their ranks, so their scale does not matter. A configuration that
+was given up enters the model of the seconds with twice its cutoff; it does not enter the model of
+the scores. The constants were tuned with ``benchmarks/replay.py``.
 """
 
 from __future__ import annotations
@@ -26,45 +27,81 @@ from f2a_tune.racing.ledger import Estimates, Ledger, mean_ranks
 from f2a_tune.racing.offer import Offer
 from f2a_tune.racing.space import Space
 
-FEWEST_SCORED = 5  # before that every draw is random
-FEWEST_GIVEN_UP = 2  # before that nothing is known of what is slow
-OPENING_CANDIDATES = 10  # random rows of which the one that most likely finishes is drawn
-RANDOM_SHARE = 0.25  # of the draws stay random: the model may be wrong
-MOST_MODELLED = 120  # points that the processes are conditioned on
+# With fewer configurations with a score, draws do not use the model.
+FEWEST_SCORED = 5
+# In that opening phase, once this many configurations were given up, the one of this many random
+# rows that most likely finishes is drawn. With fewer, too little is known about what is slow.
+FEWEST_GIVEN_UP = 2
+OPENING_CANDIDATES = 10
+# Share of the draws that are always random, because the model may be wrong.
+RANDOM_SHARE = 0.25
+# Largest number of points that each Gaussian process is conditioned on.
+MOST_MODELLED = 120
+# Number of candidates: one half random rows, the other half neighbours of the best configurations.
 CANDIDATES = 300
-PARENTS = 5  # best configurations whose neighbours are candidates
-COST_POWER = 0.5  # 1 is too greedy for fast mediocre fits, 0 too slow
-LEADERS = 20  # among whose expected values the best is the one to improve on
-REMAINING_NOISE = 0.02  # of a mean over all folds, in units of one fold's noise
-RANDOM_TRIES = 200  # random rows looked at for one that is new
-MODEL_STREAM, RANDOM_STREAM = 0, 1  # of random numbers
-GIVEN_SHARE = 0.1  # of the budget: what rows that the user gave are waited for, together
-LEAST_SECONDS = 0.005  # differences below a pull's own overhead are none
+PARENTS = 5
+# Exponent of the expected seconds. 1 prefers fast mediocre fits too much, 0 is too slow, and 1/4
+# did not help consistently on three tables whose best configurations are slow.
+COST_POWER = 0.5
+# The value to improve on is the best predicted value among this many leading configurations.
+LEADERS = 20
+# Noise of a mean over all folds, in units of one fold's noise.
+REMAINING_NOISE = 0.02
+# Number of random rows that are tried in order to find one that has not been drawn.
+RANDOM_TRIES = 200
+# Identifiers of the random streams.
+MODEL_STREAM, RANDOM_STREAM = 0, 1
+# Smallest cutoff of all user-given configurations together, as a share of all workers' seconds.
+# With 0.1, a search over eight kinds of models gave up gradient boosting on 48,842 rows after one
+# of 20 seconds, and returned a logistic regression.
+GIVEN_SHARE = 0.5
+# Added to all seconds in the model: differences below the overhead of a pull are irrelevant.
+LEAST_SECONDS = 0.005
 
 
 class Proposals(Protocol):
-    """Draws configurations."""
+    """Interface of objects that propose new configurations."""
 
     def offer(
         self, ledger: Ledger, units: Sequence[Floats], cutoff_seconds: float
     ) -> Offer | None:
-        """What to draw next, given the rows of all drawn so far; None if nothing new is found."""
+        """Return the configuration to try next, or None if no new one is found.
+
+        Parameters
+        ----------
+        ledger : Ledger
+            Outcomes of all configurations drawn so far.
+        units : sequence of ndarray
+            Rows of all configurations drawn so far, in the order of the ledger.
+        cutoff_seconds : float
+            The cutoff that a fresh pull would get now.
+        """
 
 
 class RandomProposals:
-    """Draws at random, nothing twice; the same seed and rows give the same draw."""
+    """Random draws without repetition.
+
+    A draw depends only on the seed and the rows drawn before it.
+
+    Parameters
+    ----------
+    space : Space
+        The space to draw from.
+    seed : int, default=0
+        Seed of the random numbers.
+    """
 
     def __init__(self, space: Space, seed: int = 0) -> None:
         self.space, self.seed = space, seed
-        self._drawn = _Drawn(space)
+        self._drawn = DrawnRows(space)
 
     def offer(
         self, ledger: Ledger, units: Sequence[Floats], cutoff_seconds: float
     ) -> Offer | None:
-        """A random row, without a forecast."""
+        """Return a random row without a forecast."""
         del ledger, cutoff_seconds
         self._drawn.follow(units)
-        rng = _rng(self.seed, len(units), RANDOM_STREAM)
+        rng = stream(self.seed, len(units), RANDOM_STREAM)
         for count in (1, RANDOM_TRIES):
             rows = self._drawn.without(self.space.sample(rng, count))
             if len(rows):
@@ -73,7 +110,15 @@ class RandomProposals:
 
 
 class StartProposals:
-    """Draws given rows first, in their order, then what somebody else proposes."""
+    """Draw the given rows first, then those of other proposals.
+
+    Parameters
+    ----------
+    rows : sequence of ndarray
+        Rows to draw first, in this order.
+    later : Proposals
+        Proposals to use after all rows have been drawn.
+    """
 
     def __init__(self, rows: Sequence[Floats], later: Proposals) -> None:
         self.rows, self.later = tuple(rows), later
@@ -83,7 +128,7 @@ class StartProposals:
     def offer(
         self, ledger: Ledger, units: Sequence[Floats], cutoff_seconds: float
     ) -> Offer | None:
-        """The first row that has not been drawn, without a forecast."""
+        """Return the first given row that has not been drawn, without a forecast."""
         if self._left:
             drawn = {unit.tobytes() for unit in units[self._n_seen :]}
             self._n_seen = len(units)
@@ -94,15 +139,21 @@ class StartProposals:
 
 
 class ModelProposals:
-    """Draws where the model expects the most for the time.
+    """Draws with the highest expected improvement per time according to a model.
 
-    All that it knows is in the ledger and the rows. Its own state is the last length scales,
-    fitted whenever a fifth more is known: a rebuilt search draws as well, not always the same.
+    The model is computed from the ledger and the rows. The only state kept between draws are the
+    length scales, which are refitted whenever there is a fifth more data. A search that is rebuilt
+    from its history therefore draws equally good, but not always identical, configurations.
 
     Parameters
     ----------
-    random
-        Where random draws come from; by default the space itself. They are a quarter of all.
+    space : Space
+        The space to draw from.
+    seed : int, default=0
+        Seed of the random numbers.
+    random : Proposals, default=None
+        Source of the random draws, which are a quarter of all draws. None means
+        `RandomProposals` of the same space.
     """
 
     def __init__(self, space: Space, seed: int = 0, random: Proposals | None = None) -> None:
@@ -110,13 +161,13 @@ class ModelProposals:
         self.random = RandomProposals(space, seed) if random is None else random
         width = space.features(np.full((1, len(space.parameters)), np.nan)).shape[1]
         self._score_scales = self._time_scales = Hyperparameters.unfitted(width)
-        self._drawn = _Drawn(space)
+        self._drawn = DrawnRows(space)
 
     def offer(
         self, ledger: Ledger, units: Sequence[Floats], cutoff_seconds: float
     ) -> Offer | None:
-        """The best candidate with the model's forecast, or a random row."""
-        rng = _rng(self.seed, len(units), MODEL_STREAM)
+        """Return the best candidate with the model's forecast, or a random row."""
+        rng = stream(self.seed, len(units), MODEL_STREAM)
         estimates = ledger.estimates()
         if rng.random() < RANDOM_SHARE:
             return self.random.offer(ledger, units, cutoff_seconds)
@@ -141,10 +192,11 @@ class ModelProposals:
     def _opening(
         self, ledger: Ledger, units: Sequence[Floats], rng: np.random.Generator
     ) -> Offer | None:
-        """A random row far from all that was given up, near what has finished; None: any will do.
+        """Return a random row far from given-up configurations and near finished ones.
 
-        With less than this many scores there is nothing to model, but a search that gives up and
-        gives up should not go on drawing what is slow.
+        With fewer than `FEWEST_SCORED` scores there is too little data for the model, but a search
+        that keeps giving up should not continue to draw slow configurations. None means that any
+        row will do.
         """
         slow = np.flatnonzero(np.isnan(ledger.first_seconds) & (ledger.waited > 0))
         if len(slow) < FEWEST_GIVEN_UP:
@@ -163,7 +215,7 @@ class ModelProposals:
     def _candidates(
         self, units: Sequence[Floats], estimates: Estimates, rng: np.random.Generator
     ) -> Floats:
-        """Random rows and neighbours of the best, without what was drawn already."""
+        """Return random rows and neighbours of the best rows, without those already drawn."""
         parents = np.array([units[row] for row in estimates.scored[:PARENTS]])
         near = self.space.neighbours(np.resize(parents, (CANDIDATES // 2, parents.shape[1])), rng)
         pool = np.concatenate([self.space.sample(rng, CANDIDATES - len(near)), near])
@@ -180,7 +232,8 @@ class ModelProposals:
         self._score_scales = process.hyperparameters
         running = np.flatnonzero(np.isneginf(estimates.value) & ledger.pending.any(axis=1))
         if len(running):
-            # Draws in flight count as if they came out as expected, so they are not drawn twice.
+            # Running configurations enter with their expected value, so that the model does not
+            # propose almost the same ones again.
             believed = np.concatenate([values, process.predict(known[running])[0]])
             points = np.concatenate([known[rows], known[running]])
             noise = np.concatenate([noise, np.ones(len(running))])
@@ -217,8 +270,8 @@ class ModelProposals:
         return _Time(log_ndtr((limit - mean) / deviation), np.minimum(mean, limit))
 
 
-class _Drawn:
-    """Features and keys of all rows drawn so far; follows a list that only grows."""
+class DrawnRows:
+    """Features and keys of all rows drawn so far, updated from a list that only grows."""
 
     def __init__(self, space: Space) -> None:
         self.space = space
@@ -227,7 +280,7 @@ class _Drawn:
         self._n = 0
 
     def follow(self, units: Sequence[Floats]) -> None:
-        """Take in the rows that are new."""
+        """Add the rows that were appended to the list since the last call."""
         if len(units) == self._n:
             return
         rows = np.array(units[self._n :])
@@ -237,13 +290,13 @@ class _Drawn:
         self._n = len(units)
 
     def without(self, rows: Floats) -> Floats:
-        """Those of the rows that have not been drawn."""
+        """Return those of the rows that have not been drawn."""
         return rows[[key not in self._keys for key in _keys(rows)]]
 
 
 @dataclass(frozen=True)
 class _Gain:
-    """Of every candidate: how much better than the leader it may be, and how likely."""
+    """Expected improvement of every candidate, and its probability of becoming the leader."""
 
     log_improvement: Floats
     chance: Floats
@@ -251,19 +304,19 @@ class _Gain:
 
 @dataclass(frozen=True)
 class _Time:
-    """Of every candidate: whether it finishes by the cutoff, and what it costs."""
+    """Probability of every candidate of finishing by the cutoff, and its expected cost."""
 
     log_finish: Floats
     log_cost: Floats
 
 
-def _rng(seed: int, count: int, stream: int) -> np.random.Generator:
-    """A stream of its own for every draw, so that a rebuilt search goes on as it would have."""
+def stream(seed: int, count: int, stream: int) -> np.random.Generator:
+    """Return the random stream of one draw, so that a rebuilt search continues unchanged."""
     return np.random.default_rng([seed, count, stream])
 
 
 def _nearest(features: Floats, known: Floats) -> Floats:
-    """Of every row the distance to the nearest known one."""
+    """Return the distance of every row to the nearest known row."""
     apart = ((features[:, None, :] - known[None, :, :]) ** 2).sum(axis=2)
     return np.asarray(np.sqrt(apart.min(axis=1)))
 
@@ -273,5 +326,5 @@ def _keys(rows: Floats) -> list[bytes]:
 
 
 def _normal_scores(descending: Floats) -> Floats:
-    """Normal quantiles of the ranks of values that fall; equals share their mean rank."""
+    """Return the normal scores of values in descending order; ties share their mean rank."""
     return np.asarray(-ndtri((mean_ranks(descending) - 0.5) / len(descending)))

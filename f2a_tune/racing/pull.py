@@ -1,4 +1,4 @@
-"""What the race hands out and hears: pulls, and the recommendation at any time."""
+"""The values that a race takes and returns: pulls, looks and recommendations."""
 
 from __future__ import annotations
 
@@ -7,20 +7,37 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Pull:
-    """One fold fit to run now.
-
-    ``configuration`` is a number that stands for a configuration. A pull with ``fresh`` asks the
-    caller to propose the configuration that gets this number: 0, 1, 2 and so on in a race, any
-    number below the pool's size with a bandit policy.
-    """
+    """One fit of a configuration on one fold, to be run now."""
 
     configuration: int
+    """Number of the configuration, from 0."""
     fold: int
+    """Index of the fold, from 0."""
     cutoff_seconds: float
+    """Seconds after which the fit is given up."""
     fresh: bool = False
+    """Whether the caller must choose a new configuration, which gets this number.
+
+    New numbers are 0, 1, 2 and so on in a race, and any number below the pool's size with a bandit
+    policy.
+    """
     reason: str = ""
+    """Short explanation of the choice, for logs and reports."""
     number: int = 0
-    """The how-manieth pull of the race this is."""
+    """Zero-based index of this pull in the race."""
+    level: int | None = None
+    """Level to grow the fit to, from 0; None for a whole fit."""
+
+
+@dataclass(frozen=True)
+class Look:
+    """The score of a growing fit at one level."""
+
+    level: int
+    """Index of the level, from 0."""
+    score: float
+    seconds: float
+    """Seconds of the fit until this level, from its start and without pauses."""
 
 
 @dataclass(frozen=True)
@@ -28,8 +45,14 @@ class Recommendation:
     """The configuration to use if the race ended now."""
 
     configuration: int
+    """Number of the configuration."""
     folds_done: int
+    """Number of finished folds."""
     mean: float
+    """Mean score over the finished folds."""
     spread: float
-    """Standard deviation over its folds; 0 with a single one."""
+    """Standard deviation of the scores over the finished folds; 0 for a single fold."""
     fully_validated: bool
+    """Whether all folds are finished."""
+    level: int | None = None
+    """Level to fit it at; None without levels."""

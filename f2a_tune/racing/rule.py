@@ -1,11 +1,11 @@
-"""Which pull next: a situation goes in, a pull with its reason comes out.
+"""The rule that chooses the next pull of a race.
 
-The race is Wait-UCB over {reservoir} ∪ {seen configurations} with a reward that means "the best":
-an arm's index is the chance that its next pull changes what is recommended for the better, per
-second. A fresh draw leads with the model's chance, at least 1/(n+1); another fold of a
-configuration is worth the chance that it beats the leader; another fold of the leader is worth the
-same for its nearest rival. So weak configurations are never continued, a leader without rivals
-costs nothing, and the more have been seen, the longer a slow but excellent one is worth.
+The race is Wait-UCB over {reservoir} ∪ {seen configurations}. An arm's index is the probability
+that its next pull improves the recommendation, per second. For a fresh draw, this is the model's
+probability that it becomes the leader, at least 1/(n+1); for another fold of a configuration, the
+probability that it beats the leader; for another fold of the leader, that of its nearest rival.
+So weak configurations get no more folds, a leader without rivals gets none either, and the more
+configurations have been seen, the longer it is worth waiting for a slow but excellent one.
 """
 
 from __future__ import annotations
@@ -18,8 +18,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from f2a_tune.outcome import Outcome
-from f2a_tune.racing.contenders import OVERHEAD_SECONDS, Contenders, open_folds
-from f2a_tune.racing.cutoffs import FirstPulls, at_least, later_cutoff
+from f2a_tune.racing.contenders import (
+    OVERHEAD_SECONDS,
+    Contenders,
+    Reservation,
+    open_folds,
+)
+from f2a_tune.racing.cutoffs import SHORTEST_SECONDS, FirstPulls, at_least, later_cutoff
 from f2a_tune.racing.ledger import Ledger
 from f2a_tune.racing.offer import Offer
 from f2a_tune.racing.pull import Pull
@@ -27,123 +32,169 @@ from f2a_tune.racing.pull import Pull
 Floats = NDArray[np.float64]
 Counts = NDArray[np.int64]
 
-SHORTEST_PULL_SECONDS = 1e-4  # less time than this is none
+# No pull is started with less time than this.
+SHORTEST_PULL_SECONDS = 1e-4
+# If nothing has finished when this share of the budget is left, the baseline gets all of it. There
+# is time for about two waits per worker before that (see `first_wait`).
+LAST_CALL_SHARE = 0.75
+# A baseline whose missing folds take at most this share of the budget is validated immediately.
+EARLY_BASELINE_SHARE = 0.1
 
 
 @dataclass(frozen=True)
 class Situation:
-    """All that a rule may look at."""
+    """Everything that a rule may use to choose a pull."""
 
     ledger: Ledger
     first_pulls: FirstPulls
     learned_cutoff: float
-    """How long a fresh pull is worth waiting for, whatever the time left."""
+    """Cutoff of a fresh pull, regardless of the remaining time."""
     seconds_left: float
+    budget_seconds: float
     reservoir_open: bool
     timeouts: tuple[float, ...] | None
     in_flight: tuple[Pull, ...]
     offer: Offer | None
     contenders: Contenders | None
     """The best configurations; None while nothing has a score."""
-    reserved_for: int | None
-    """The contender for whose missing folds time is kept."""
-    seconds_kept: float
-    """Of the time left, what nobody else may use."""
+    reservations: tuple[Reservation, ...] = ()
+    """Parts of the remaining time that are reserved for some contenders."""
+    baseline: int | None = None
+    """Row of the configuration that is always a contender."""
+    n_workers: int = 1
+    refit_fits: float = 0.0
+    """Seconds of a refit per second of a fit on one fold."""
+    overhead_seconds: float = OVERHEAD_SECONDS
+    shortest_cutoff_seconds: float = SHORTEST_SECONDS
+    has_last_resort: bool = False
+    """Whether the caller can offer a fallback configuration if nothing else finishes."""
+    pulls_left: int | None = None
+    """Number of pulls still allowed, including this one; None means no limit."""
+
+    @property
+    def rounds(self) -> int:
+        """Number of consecutive fits that validate one configuration, with all workers on it."""
+        return -(-self.ledger.n_folds // self.n_workers)
 
     @property
     def seconds_to_spare(self) -> float:
-        """What any pull may take."""
-        return max(self.seconds_left - self.seconds_kept, 0.0)
+        """Remaining seconds that are not reserved."""
+        kept = sum(reservation.seconds for reservation in self.reservations)
+        return max(self.seconds_left - kept, 0.0)
+
+    @property
+    def must_validate(self) -> bool:
+        """Whether a configuration is useful only if all its folds are run.
+
+        This is so once some configuration has all folds, or has time reserved for them: it is
+        recommended over all configurations with missing folds.
+        """
+        if self.contenders is None:
+            return self.ledger.n_folds == 1 and self.ledger.n_scored > 0
+        return bool(self.reservations) or bool(self.contenders.complete.any())
 
     @property
     def fresh_cutoff(self) -> float:
-        """How long a fresh pull is waited for now."""
-        return min(self.learned_cutoff, self.seconds_to_spare)
+        """Cutoff of a fresh pull, given the remaining time."""
+        spare = self.seconds_to_spare
+        # A first fold that takes longer would leave no time for the other folds.
+        longest = spare / self.rounds if self.must_validate else spare
+        return min(self.learned_cutoff, longest)
 
     def allowed_seconds(self, contender: int) -> float:
-        """What another fold of this contender may take."""
-        return self.seconds_left if contender == self.reserved_for else self.seconds_to_spare
+        """Return the seconds that the missing folds of this contender may take."""
+        own = sum(r.seconds for r in self.reservations if r.index == contender)
+        return min(self.seconds_to_spare + own, self.seconds_left)
 
 
 class Rule(Protocol):
-    """Chooses pulls."""
+    """Interface of objects that choose the next pull of a race."""
 
     def choose(self, situation: Situation) -> Pull | None:
-        """The next pull, or None."""
+        """Return the next pull, or None if there is nothing to do."""
 
     def learn(self, pull: Pull, outcome: Outcome) -> None:
-        """Hear of an outcome; the ledger knows it already."""
+        """Process an outcome; the ledger already contains it."""
 
     def close(self) -> None:
-        """There is nothing fresh to draw any more."""
+        """Process the information that no new configuration is left."""
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """A pull with its index: chances per second."""
+    """A pull with its index: the probability of an improvement per second."""
 
     rate: float
     pull: Pull
 
 
 class RacingRule:
-    """The default rule; the ledger is its only memory."""
+    """The default rule. It keeps no state of its own; all data is in the ledger.
+
+    Parameters
+    ----------
+    exploration : float, default=0.0
+        Factor of Wait-UCB's confidence radius that is added to every index.
+    """
 
     def __init__(self, exploration: float = 0.0) -> None:
         self.exploration = exploration
 
     def learn(self, pull: Pull, outcome: Outcome) -> None:
-        """Nothing to do: the ledger knows."""
+        """Do nothing: the ledger contains the outcome."""
 
     def close(self) -> None:
-        """Nothing to do: every situation says so."""
+        """Do nothing: `Situation.reservoir_open` contains the information."""
 
     def choose(self, situation: Situation) -> Pull | None:
-        """The pull of the largest index."""
-        if _is_urgent(situation):
-            assert situation.reserved_for is not None
-            reason = "the time left is for validating the best"
-            return _another_fold(situation.reserved_for, situation, reason)
-        found = [self._fresh(situation), self._continued(situation), _again(situation)]
-        candidates = [candidate for candidate in found if candidate is not None]
-        if not candidates:
-            return _leftover(situation)
-        return max(candidates, key=lambda candidate: candidate.rate).pull
+        """Return the pull with the largest index, after some pulls that have priority."""
+        if not situation.ledger.n_scored:
+            baseline = last_call(situation)
+            if baseline is not None:
+                return baseline
+        due = due_pull(situation)
+        if due is not None:
+            return due
+        # While there is time for a typical new configuration, reserved validations can wait.
+        if situation.seconds_to_spare >= situation.first_pulls.median:
+            found = [self._fresh(situation), self._continued(situation), _again(situation)]
+            candidates = [candidate for candidate in found if candidate is not None]
+            if candidates:
+                return max(candidates, key=lambda candidate: candidate.rate).pull
+        return reserved_or_leftover(situation)
 
     def _fresh(self, situation: Situation) -> Candidate | None:
         cutoff = situation.fresh_cutoff
         if not situation.reservoir_open or cutoff < SHORTEST_PULL_SECONDS:
+            return None
+        if situation.must_validate and cutoff < situation.first_pulls.quickest:
             return None
         finish, seconds = _forecast(situation)
         chance = 1.0 / (situation.ledger.n_scored + 1)
         if situation.offer is not None and situation.offer.chance is not None:
             chance = max(chance, situation.offer.chance)
         pulls = np.array([max(len(situation.first_pulls.seconds), 1)])
-        rate = chance * finish / (seconds + OVERHEAD_SECONDS)
+        rate = chance * finish / (seconds + situation.overhead_seconds)
         rate += float(self._radius(situation, pulls, cutoff)[0])
-        reason = f"fresh draw, {finish:.0%} to finish by {cutoff:.3g} s"
+        reason = f"new configuration, {finish:.0%} chance to finish within {cutoff:.3g} s"
+        if not math.isfinite(cutoff):
+            reason = "new configuration, no cutoff yet"
         return Candidate(rate, Pull(situation.ledger.n, 0, cutoff, fresh=True, reason=reason))
 
     def _continued(self, situation: Situation) -> Candidate | None:
         contenders = situation.contenders
         if contenders is None:
             return None
-        allowed = np.full(len(contenders.rows), situation.seconds_to_spare)
-        if situation.reserved_for is not None:
-            allowed[situation.reserved_for] = situation.seconds_left
         folds = situation.ledger.estimates().folds[contenders.rows]
         rates = contenders.chances / contenders.seconds + self._radius(situation, folds, 0.0)
-        # A fold that cannot finish in what it may take is of no use.
-        rates = np.where(contenders.free & (contenders.seconds <= allowed), rates, 0.0)
+        rates = np.where(contenders.free & of_use(situation, contenders), rates, 0.0)
         best = int(rates.argmax())
         if rates[best] <= 0:
             return None
-        return Candidate(
-            float(rates[best]), _another_fold(best, situation, _why(best, contenders))
-        )
+        return Candidate(float(rates[best]), another_fold(best, situation, _why(best, contenders)))
 
     def _radius(self, situation: Situation, pulls: Counts, wait: float) -> Floats:
-        """Wait-UCB's confidence radius (paper, section 3), in chances per second."""
+        """Return Wait-UCB's confidence radius (paper, section 3), in probability per second."""
         if self.exploration == 0:
             return np.zeros(len(pulls))
         fits = situation.first_pulls
@@ -152,19 +203,106 @@ class RacingRule:
         share = math.log(situation.ledger.n_pulls + 1) / np.asarray(pulls, dtype=np.float64)
         radius = 8 * (ratio - 1) / 3 * share
         radius = radius + math.sqrt(2) * (math.sqrt(ratio - 1) + 1) * np.sqrt(share)
-        return np.asarray(self.exploration * radius / (unit + OVERHEAD_SECONDS))
+        return np.asarray(self.exploration * radius / (unit + situation.overhead_seconds))
 
 
-def _is_urgent(situation: Situation) -> bool:
-    """Whether what is to spare is too little for a typical draw, and validating is not done."""
-    if situation.reserved_for is None or situation.contenders is None:
-        return False
-    free = bool(situation.contenders.free[situation.reserved_for])
-    return free and situation.seconds_to_spare < situation.first_pulls.median
+def first_wait(situation: Situation) -> float:
+    """Return the cutoff of a baseline or user-given configuration while nothing has finished.
+
+    The cutoff leaves enough time to validate the configuration on all folds and to refit it. If at
+    most `LAST_CALL_SHARE` of the budget is left, the cutoff is all of the remaining time, or half
+    of it if the caller has a last resort.
+    """
+    if situation.seconds_left <= LAST_CALL_SHARE * situation.budget_seconds:
+        return situation.seconds_left / (2 if situation.has_last_resort else 1)
+    return situation.seconds_left / (situation.rounds + situation.refit_fits)
+
+
+def last_call(situation: Situation) -> Pull | None:
+    """Return a pull that may use all of the remaining time, if nothing has finished so far.
+
+    It is the caller's last resort if one is offered (``least_share`` of 1), or another try of the
+    baseline if at most `LAST_CALL_SHARE` of the budget is left.
+    """
+    row, ledger, offer = situation.baseline, situation.ledger, situation.offer
+    if offer is not None and offer.least_share >= 1:
+        reason = "nothing has finished, the last resort gets all remaining time"
+        return Pull(ledger.n, 0, situation.seconds_left, fresh=True, reason=reason)
+    if row is None or ledger.failed[row] or ledger.pending[row].any():
+        return None
+    left = situation.seconds_left
+    if left > LAST_CALL_SHARE * situation.budget_seconds or left <= ledger.waited[row]:
+        return None
+    reason = f"nothing has finished, baseline again after giving up at {ledger.waited[row]:.3g} s"
+    return Pull(row, 0, left, reason=reason)
+
+
+def due_pull(situation: Situation) -> Pull | None:
+    """Return a pull that has priority over all others, if there is one."""
+    return _last_pulls(situation) or _cheap_baseline(situation)
+
+
+def reserved_or_leftover(situation: Situation) -> Pull | None:
+    """Return a pull that uses reserved time, or time for which there is nothing better to do."""
+    return _reserved(situation) or _leftover(situation)
+
+
+def _last_pulls(situation: Situation) -> Pull | None:
+    """Return another fold of the best contender if the last pulls are needed to validate it."""
+    contenders, left = situation.contenders, situation.pulls_left
+    if contenders is None or left is None:
+        return None
+    possible = np.flatnonzero((contenders.unstarted <= left) & ~contenders.hopeless)
+    if not len(possible):
+        return None
+    best = int(possible[0])
+    if contenders.unstarted[best] < left or not contenders.free[best]:
+        return None
+    return another_fold(best, situation, "the last pulls are reserved for validating it")
+
+
+def _cheap_baseline(situation: Situation) -> Pull | None:
+    """Return another fold of a baseline whose missing folds take little time.
+
+    Validating it early guarantees that there is a fully validated result.
+    """
+    contenders = situation.contenders
+    if contenders is None or contenders.baseline is None:
+        return None
+    base = contenders.baseline
+    affordable = EARLY_BASELINE_SHARE * situation.budget_seconds
+    if not contenders.free[base] or contenders.needed[base] > affordable:
+        return None
+    if contenders.needed[base] > situation.seconds_left:
+        return None
+    return another_fold(base, situation, "the baseline is cheap to validate")
+
+
+def _reserved(situation: Situation) -> Pull | None:
+    """Return another fold of a contender for which time is reserved."""
+    if situation.contenders is None:
+        return None
+    for reservation in situation.reservations:
+        if situation.contenders.free[reservation.index]:
+            reason = "the remaining time is reserved for validating it"
+            return another_fold(reservation.index, situation, reason)
+    return None
+
+
+def of_use(situation: Situation, contenders: Contenders) -> NDArray[np.bool_]:
+    """Return which contenders have enough time left for their next fold.
+
+    If only full validation is useful, there must be enough time for all missing folds.
+    """
+    allowed = np.full(len(contenders.rows), situation.seconds_to_spare)
+    for reservation in situation.reservations:
+        allowed[reservation.index] = situation.allowed_seconds(reservation.index)
+    needed = contenders.needed if situation.must_validate else contenders.seconds
+    return np.asarray(needed <= allowed)
 
 
 def _forecast(situation: Situation) -> tuple[float, float]:
-    """Chance that the next draw finishes in time, and what it costs."""
+    """Return the probability that the next draw finishes by its cutoff, and its expected cost."""
     offer = situation.offer
     if offer is not None and offer.finish is not None and offer.seconds is not None:
         return offer.finish, min(offer.seconds, situation.fresh_cutoff)
@@ -174,11 +312,12 @@ def _forecast(situation: Situation) -> tuple[float, float]:
 def _why(index: int, contenders: Contenders) -> str:
     chance = contenders.chances[index]
     if index == 0:
-        return f"leader, a rival has {chance:.0%} to beat it"
-    return f"{chance:.0%} to beat the leader"
+        return f"leader, a rival has a {chance:.0%} chance to beat it"
+    return f"{chance:.0%} chance to beat the leader"
 
 
-def _another_fold(index: int, situation: Situation, reason: str) -> Pull:
+def another_fold(index: int, situation: Situation, reason: str) -> Pull:
+    """Return a pull of the next fold of a contender."""
     assert situation.contenders is not None
     row = int(situation.contenders.rows[index])
     return _fold_pull(row, situation, situation.allowed_seconds(index), reason)
@@ -187,11 +326,16 @@ def _another_fold(index: int, situation: Situation, reason: str) -> Pull:
 def _fold_pull(row: int, situation: Situation, allowed_seconds: float, reason: str) -> Pull:
     ledger = situation.ledger
     free = np.flatnonzero(open_folds(ledger, np.array([row]), situation.timeouts)[0])
-    # Folds that were never given up come first.
+    # Prefer folds that were never given up.
     fold = int(free[ledger.fold_waited[row, free].argmin()])
     estimates = ledger.estimates()
     waited = float(ledger.fold_waited[row, fold])
-    cutoff = later_cutoff(float(estimates.seconds[row]), waited, situation.timeouts)
+    cutoff = later_cutoff(
+        float(estimates.seconds[row]),
+        waited,
+        situation.timeouts,
+        situation.shortest_cutoff_seconds,
+    )
     if not estimates.seconds[row] > 0:
         cutoff = max(cutoff, situation.learned_cutoff)
     return Pull(
@@ -203,7 +347,7 @@ def _fold_pull(row: int, situation: Situation, allowed_seconds: float, reason: s
 
 
 def _again(situation: Situation) -> Candidate | None:
-    """With nothing fresh to draw: a configuration that was given up, with twice the wait."""
+    """Return a retry, with twice the wait, of a given-up configuration if no new one is left."""
     ledger, pulls = situation.ledger, situation.first_pulls
     if situation.reservoir_open:
         return None
@@ -218,20 +362,26 @@ def _again(situation: Situation) -> Candidate | None:
     wanted = at_least(max(2.0 * waited, situation.learned_cutoff), situation.timeouts)
     cutoff = min(wanted, situation.seconds_to_spare)
     if cutoff <= waited:
-        return None  # it has been waited for so long in vain
+        return None  # it did not finish within this time before
     chance = pulls.finish_later(waited, cutoff) / (ledger.n_scored + 1)
-    reason = f"given up at {waited:.3g} s, nothing fresh is left"
-    return Candidate(chance / (cutoff + OVERHEAD_SECONDS), Pull(row, 0, cutoff, reason=reason))
+    reason = f"retry after giving up at {waited:.3g} s, no new configuration is left"
+    rate = chance / (cutoff + situation.overhead_seconds)
+    return Candidate(rate, Pull(row, 0, cutoff, reason=reason))
 
 
 def _leftover(situation: Situation) -> Pull | None:
-    """With nothing better to do: the best configuration that still lacks a fold."""
-    ledger = situation.ledger
-    scored, estimates = ledger.estimates().scored, ledger.estimates()
-    lacking = open_folds(ledger, scored, situation.timeouts).any(axis=1)
-    in_time = estimates.seconds[scored] <= situation.seconds_to_spare
-    rows = scored[lacking & in_time]
-    if not len(rows) or situation.seconds_to_spare < SHORTEST_PULL_SECONDS:
+    """Return a fold of the best incomplete configuration that can be completed in time.
+
+    This is the choice when there is nothing better to do.
+    """
+    ledger, estimates = situation.ledger, situation.ledger.estimates()
+    scored, spare = estimates.scored, situation.seconds_to_spare
+    usable = open_folds(ledger, scored, situation.timeouts)
+    fits_in_a_row = 1
+    if situation.must_validate:
+        fits_in_a_row = -(-usable.sum(axis=1) // situation.n_workers)
+    in_time = estimates.seconds[scored] * fits_in_a_row <= spare
+    rows = scored[usable.any(axis=1) & in_time]
+    if not len(rows) or spare < SHORTEST_PULL_SECONDS:
         return None
-    reason = "nothing else is left to try"
-    return _fold_pull(int(rows[0]), situation, situation.seconds_to_spare, reason)
+    return _fold_pull(int(rows[0]), situation, spare, "nothing else is left to try")

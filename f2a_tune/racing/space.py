@@ -1,8 +1,9 @@
-"""The space of configurations as a unit cube: parameters go in, rows of numbers come out.
+"""The search space, which maps configurations to rows of the unit cube and back.
 
-A row has one number in [0, 1] per parameter, NaN where the parameter is inactive (its parent has
-another value). Models see `features`: numbers as they are, one column per choice. Nothing here
-knows Optuna or scikit-learn; their spaces are translated where they are used.
+A row has one number in [0, 1] per parameter, and NaN where the parameter is inactive because its
+parent has another value. Models use `Space.features`, which has one column per numeric parameter
+and one per choice of a categorical one. This module must not import Optuna or scikit-learn; the
+adapters translate their spaces.
 """
 
 from __future__ import annotations
@@ -20,23 +21,32 @@ Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 Indices = NDArray[np.intp]
 
-INACTIVE_FEATURE = 0.5  # the middle, so that an inactive number is far from nothing
+# Feature value of an inactive number: the middle, so that it is not far from any active value.
+INACTIVE_FEATURE = 0.5
 
 
 @dataclass(frozen=True)
 class Parameter:
-    """One dimension of a space.
+    """One parameter of a search space.
 
     Parameters
     ----------
-    kind
-        "float", "int" or "categorical".
-    low, high, step, log
-        Range of a number, both ends included; a ``step`` makes it a grid.
-    choices
-        The values of a categorical parameter.
-    active_if
-        Pairs of (parent's name, values of it): active only if every parent has such a value.
+    name : str
+        Name of the parameter.
+    kind : {"float", "int", "categorical"}
+        Type of the parameter.
+    low, high : float, default=None
+        Smallest and largest value of a numeric parameter, both included.
+    log : bool, default=False
+        Whether a numeric parameter is sampled on a logarithmic scale.
+    choices : tuple, default=()
+        Values of a categorical parameter.
+    active_if : tuple of (str, tuple), default=()
+        Pairs of a parent's name and its allowed values. The parameter is active only if every
+        parent has one of its allowed values.
+    step : float, default=None
+        Distance between the values of a numeric parameter. None means 1 for "int" and a
+        continuous range for "float".
     """
 
     name: str
@@ -51,23 +61,29 @@ class Parameter:
     def __post_init__(self) -> None:
         if self.kind == "categorical":
             if not self.choices:
-                raise ValueError(f"parameter {self.name!r} has no choices: give at least one.")
+                raise ValueError(
+                    f"parameter {self.name!r} is categorical and has no choices. Pass at least "
+                    "one."
+                )
             return
         if self.low is None or self.high is None or not self.low <= self.high:
             raise ValueError(
-                f"parameter {self.name!r} needs low <= high, got {self.low!r} and {self.high!r}."
+                f"parameter {self.name!r} requires low <= high, got low={self.low!r} and "
+                f"high={self.high!r}."
             )
         if self.log and self.low <= 0:
-            raise ValueError(f"parameter {self.name!r} is log, so low > 0, got {self.low!r}.")
+            raise ValueError(
+                f"parameter {self.name!r} with log=True requires low > 0, got low={self.low!r}."
+            )
 
     @property
     def grid(self) -> float | None:
-        """Distance of neighbouring values, if there are any."""
+        """Distance between neighbouring values; None for a continuous or categorical one."""
         return self.step if self.step is not None else (1.0 if self.kind == "int" else None)
 
     @cached_property
     def size(self) -> float:
-        """How many values it has."""
+        """Number of different values; infinite for a continuous parameter."""
         if self.kind == "categorical":
             return len(self.choices)
         low, high = self._range
@@ -76,16 +92,20 @@ class Parameter:
         return math.inf if self.grid is None else math.floor((high - low) / self.grid + 1e-9) + 1
 
     def unit_of_index(self, index: Floats | Indices) -> Floats:
-        """The middle of the index-th of equal parts of the unit interval, one for each value."""
+        """Return the unit number of a value's index.
+
+        The unit interval is divided into equal parts, one per value; the result is the middle of
+        the part.
+        """
         return (np.asarray(index, dtype=np.float64) + 0.5) / self.size
 
     def index(self, unit: Floats) -> Indices:
-        """Which of its values a unit number stands for (choices and grids without a log)."""
+        """Return the index of the value of a unit number (for choices and non-log grids)."""
         places = np.floor(np.asarray(unit) * self.size)
         return np.clip(places, 0, self.size - 1).astype(np.intp)
 
     def snapped(self, unit: Floats) -> Floats:
-        """The unit number that stands for the same value as this one."""
+        """Return the canonical unit number of the value that this unit number represents."""
         if self.size == 1:
             return np.full_like(unit, 0.5)
         if self._by_index:
@@ -95,14 +115,14 @@ class Parameter:
         return self._unit_of_number(self._number(unit))
 
     def value(self, unit: float) -> Any:
-        """What a user would write for a unit number."""
+        """Return the parameter value of a unit number."""
         if self.kind == "categorical":
             return self.choices[int(self.index(np.asarray(unit)))]
         number = float(self._number(np.asarray(unit)))
         return round(number) if self.kind == "int" else number
 
     def unit(self, value: Any) -> float:
-        """The unit number of a value."""
+        """Return the unit number of a parameter value."""
         if self.kind == "categorical":
             return float(self.unit_of_index(np.asarray(self._choice_index(value))))
         return float(self._unit_of_number(np.asarray(float(value))))
@@ -153,18 +173,25 @@ class Parameter:
 
     def _choice_index(self, value: Any) -> int:
         for index, choice in enumerate(self.choices):
-            # 1 == True and 1 == 1.0 in Python, but a user who lists both means two values.
+            # In Python, 1 == True and 1 == 1.0, but a user who lists both means two values.
             if choice is value or (type(choice) is type(value) and choice == value):
                 return index
         for index, choice in enumerate(self.choices):
             if choice == value:
                 return index
-        raise ValueError(f"{value!r} is no choice of {self.name!r}: {self.choices!r}.")
+        raise ValueError(
+            f"{value!r} is not one of the choices of parameter {self.name!r}: {self.choices!r}."
+        )
 
 
 @dataclass(frozen=True)
 class Space:
-    """Parameters, parents before their children.
+    """A search space of numeric, categorical and conditional parameters.
+
+    Parameters
+    ----------
+    parameters : tuple of Parameter
+        The parameters. A parent must come before the parameters that depend on it.
 
     Examples
     --------
@@ -181,21 +208,23 @@ class Space:
         seen: set[str] = set()
         for parameter in self.parameters:
             if parameter.name in seen:
-                raise ValueError(f"parameter {parameter.name!r} is given twice.")
+                raise ValueError(
+                    f"parameter {parameter.name!r} is given twice. Names must be unique."
+                )
             missing = [parent for parent, _ in parameter.active_if if parent not in seen]
             if missing:
                 raise ValueError(
-                    f"parameter {parameter.name!r} depends on {missing[0]!r}, "
-                    "which must come before it."
+                    f"parameter {parameter.name!r} depends on parameter {missing[0]!r}, "
+                    "which must come before it in the space."
                 )
             seen.add(parameter.name)
 
     def sample(self, rng: np.random.Generator, count: int) -> Floats:
-        """Rows of configurations drawn at random."""
+        """Return rows of random configurations."""
         return self.repaired(rng.random((count, len(self.parameters))), rng)
 
     def repaired(self, units: Floats, rng: np.random.Generator) -> Floats:
-        """Rows with every number on its grid, and exactly the active ones present."""
+        """Return valid rows: every number on its grid, and NaN exactly at inactive parameters."""
         repaired = np.array(units, dtype=np.float64)
         for column, parameter in enumerate(self.parameters):
             values = repaired[:, column]
@@ -208,10 +237,10 @@ class Space:
         return repaired
 
     def neighbours(self, units: Floats, rng: np.random.Generator) -> Floats:
-        """For every row another one that differs in a few of its active parameters."""
+        """Return for every row a new row that differs in a few of its active parameters."""
         count, width = units.shape
         rows, active = units.copy(), ~np.isnan(units)
-        # One parameter always moves, every other one in a fifth of the rows.
+        # One random parameter always changes, and every other one with probability 0.2.
         moves = rng.random((count, width)) < 0.2
         moves[np.arange(count), np.where(active, rng.random((count, width)), -1).argmax(1)] = True
         spread = rng.choice([0.05, 0.1, 0.2], (count, 1))
@@ -221,7 +250,7 @@ class Space:
         return self.repaired(np.where(moves & active, moved, rows), rng)
 
     def features(self, units: Floats) -> Floats:
-        """Rows as a model sees them: numbers, and one column for every choice."""
+        """Return the features of rows for a model, with categorical parameters one-hot encoded."""
         columns: list[Floats] = []
         for column, parameter in enumerate(self.parameters):
             values = units[:, column]
@@ -235,7 +264,11 @@ class Space:
         return np.hstack(columns) if columns else np.zeros((len(units), 1))
 
     def distances(self, unit: Floats, units: Floats) -> Floats:
-        """Of one row to many: differences of numbers, 1 for another choice or activity."""
+        """Return the squared distances of one row to many.
+
+        A numeric parameter contributes its squared difference; a different choice, or a parameter
+        that is active in only one of the two rows, contributes 1.
+        """
         gaps = np.abs(units - unit)
         other = np.isnan(units) != np.isnan(unit)
         gaps = np.where(np.isnan(gaps), other.astype(np.float64), gaps)
@@ -245,7 +278,7 @@ class Space:
         return np.asarray((gaps**2).sum(axis=1))
 
     def encode(self, configuration: Mapping[str, Any]) -> Floats:
-        """The row of a configuration; what it does not name is inactive."""
+        """Return the row of a configuration; parameters that it does not contain are inactive."""
         unit = np.full(len(self.parameters), np.nan)
         for column, parameter in enumerate(self.parameters):
             if parameter.name in configuration:
@@ -253,7 +286,7 @@ class Space:
         return unit
 
     def configuration(self, unit: Floats) -> dict[str, Any]:
-        """The active parameters of a row with their values."""
+        """Return the configuration of a row: its active parameters and their values."""
         return {
             parameter.name: parameter.value(float(value))
             for parameter, value in zip(self.parameters, unit, strict=True)
@@ -266,7 +299,7 @@ class Space:
 
     @cached_property
     def _least_steps(self) -> Floats:
-        """What moves a parameter to its next value at least."""
+        """Smallest steps in the unit cube that change the value of each parameter."""
         return np.array([1.0 / parameter.size for parameter in self.parameters])
 
     @cached_property
@@ -285,5 +318,5 @@ class Space:
 
 
 def _reflected(values: Floats) -> Floats:
-    """Numbers beyond an end of [0, 1] turned back from it."""
+    """Return the numbers reflected at the ends of [0, 1]."""
     return np.asarray(1.0 - np.abs(1.0 - np.abs(values) % 2.0))

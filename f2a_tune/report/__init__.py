@@ -1,4 +1,4 @@
-"""Reports for people: a study in, text, tables or one HTML file out."""
+"""Reports about a study as text, as a table or as a single HTML file."""
 
 from __future__ import annotations
 

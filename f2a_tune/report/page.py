@@ -1,7 +1,7 @@
-"""One HTML file about a study: what was read goes in, a page that needs no network comes out.
+"""The HTML report about a study, a single file that works without a network.
 
-Everything that comes from data is escaped, in the page and in the JSON that its plots are drawn
-from; the page's own script is the only one.
+All text that comes from data is escaped, in the page and in the JSON of its plots, so that only
+the page's own scripts run.
 """
 
 from __future__ import annotations
@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING, Any
 
 from f2a_tune import clock
 from f2a_tune.outcome import Kind
-from f2a_tune.reading import ConfigurationLine, StudyReading, read_study
 from f2a_tune.report.text import duration, number, parameters, ranked, summary_sentence, value_text
+from f2a_tune.study.reader import read_study, study_of
+from f2a_tune.study.view import ConfigurationView, StudyView
 from f2a_tune.visualization import (
     plot_best_over_time,
     plot_cutoffs,
@@ -33,60 +34,60 @@ if TYPE_CHECKING:
     from optuna import Study
 
 PLOTS = (
-    ("time", plot_time_account, "Bars: seconds of fits by how they ended, refit and overhead."),
-    ("best", plot_best_over_time, "Line: the best fully validated mean over the seconds spent."),
-    ("race", plot_race, "Points: the score of every fold, by configuration."),
-    ("cutoffs", plot_cutoffs, "Points: seconds of fits; dotted line: the learned cutoff."),
-    ("reward", plot_reward_per_second, "Line: rank of scores won per second of fits."),
-    ("parallel", plot_parallel_coordinates, "Lines: configurations through their parameters."),
+    ("time", plot_time_account, "Bars: seconds of fits by outcome, of the refit and of overhead."),
+    ("best", plot_best_over_time, "Line: best fully validated mean score over the seconds spent."),
+    ("race", plot_race, "Points: score of every fold, by configuration."),
+    ("cutoffs", plot_cutoffs, "Points: duration of each fit. Dotted line: learned cutoff."),
+    ("reward", plot_reward_per_second, "Line: sum of score ranks per second of fits."),
+    ("parallel", plot_parallel_coordinates, "Lines: parameter values of each configuration."),
 )
 PACKAGES = ("f2a_tune", "optuna", "scikit-learn", "joblib", "numpy")
 MOST_GIVEN_UP = 200
 
 
 def write_report(
-    study: Study | StudyReading, path: str | Path, *, facts: Mapping[str, str] | None = None
+    study: Study | StudyView, path: str | Path, *, facts: Mapping[str, str] | None = None
 ) -> None:
-    """Write the page of `html_report` to a file."""
+    """Write the report of `html_report` to a file."""
     Path(path).write_text(html_report(study, facts=facts), encoding="utf-8")
 
 
-def html_report(study: Study | StudyReading, *, facts: Mapping[str, str] | None = None) -> str:
-    """The page: winner, account of the budget, plots, all configurations, how to repeat it.
+def html_report(study: Study | StudyView, *, facts: Mapping[str, str] | None = None) -> str:
+    """Return an HTML page with winner, budget, plots, all configurations and software versions.
 
     Parameters
     ----------
-    study
-        Any Optuna study; those of `F2ASearchCV` say most.
-    facts
-        More lines for the last section, such as the command.
+    study : optuna.Study or StudyView
+        Any Optuna study. Studies of `F2ASearchCV` contain the most details.
+    facts : mapping of str to str, default=None
+        Additional rows of the last section, such as the command.
     """
-    reading = study if isinstance(study, StudyReading) else read_study(study)
+    view = study if isinstance(study, StudyView) else read_study(study_of(study))
     parts = {
-        "title": html.escape(reading.name),
-        "summary": html.escape(summary_sentence(reading)),
-        "winner": _winner(reading),
-        "account": _account(reading),
+        "title": html.escape(view.name),
+        "summary": html.escape(summary_sentence(view)),
+        "winner": _winner(view),
+        "account": _account(view),
         "plots": "".join(_plot_section(name, text) for name, _, text in PLOTS),
-        "rows": "".join(_row(one, reading.n_folds) for one in ranked(reading)),
-        "given_up": _given_up(reading),
-        "facts": _facts(reading, facts or {}),
-        "figures": _figures(reading),
+        "rows": "".join(_row(one, view.n_folds) for one in ranked(view)),
+        "given_up": _given_up(view),
+        "facts": _facts(view, facts or {}),
+        "figures": _figures(view),
         "plotly": _plotly_script(),
     }
     page = resources.files("f2a_tune.report").joinpath("page.html").read_text(encoding="utf-8")
     head, *pieces = page.split("{{")
     text = [head]
-    for piece in pieces:  # in one pass: nothing that was filled in is looked at again
+    for piece in pieces:  # in one pass, so that inserted text is not parsed again
         name, _, rest = piece.partition("}}")
         text += [parts[name], rest]
     return "".join(text)
 
 
-def _winner(reading: StudyReading) -> str:
-    winner = reading.winner
+def _winner(view: StudyView) -> str:
+    winner = view.winner
     if winner is None:
-        return "<p>There is no winner: nothing has finished.</p>"
+        return "<p>There is no winner, because no fit has finished.</p>"
     rows = "".join(
         f"<tr><th scope='row'>{html.escape(name)}</th>"
         f"<td><code>{html.escape(value_text(value))}</code></td></tr>"
@@ -94,21 +95,23 @@ def _winner(reading: StudyReading) -> str:
     )
     folds = ", ".join(number(score) for score in winner.scores)
     partly = ""
-    if not reading.fully_validated:
-        partly = "<p><strong>It was not validated on all folds.</strong></p>"
-    return f"<table class='facts'>{rows}</table><p>Scores of its folds: {folds}</p>{partly}"
+    if not view.fully_validated:
+        partly = "<p><strong>The winner was not validated on all folds.</strong></p>"
+    return f"<table class='facts'>{rows}</table><p>Fold scores: {folds}</p>{partly}"
 
 
-def _account(reading: StudyReading) -> str:
-    use = reading.use
+def _account(view: StudyView) -> str:
+    budget = view.budget
     lines = [
-        ("finished fits", use.finished_seconds, use.n_finished),
-        ("given up", use.given_up_seconds, use.n_given_up),
-        ("failed", use.failed_seconds, use.n_failed),
-        ("refit", use.refit_seconds, None),
-        ("overhead", use.overhead_seconds, None),
+        ("finished", budget.finished_seconds, budget.n_finished),
+        ("given up", budget.given_up_seconds, budget.n_given_up),
+        ("failed", budget.failed_seconds, budget.n_failed),
+        ("refit", budget.refit_seconds, None),
+        ("overhead", budget.overhead_seconds, None),
     ]
-    total = use.total_seconds or 1.0
+    if budget.n_pruned:
+        lines.insert(2, ("pruned", budget.pruned_seconds, budget.n_pruned))
+    total = budget.total_seconds or 1.0
     rows = "".join(
         f"<tr><th scope='row'>{name}</th><td>{seconds:.2f} s</td><td>{seconds / total:.0%}</td>"
         f"<td>{'' if count is None else count}</td></tr>"
@@ -116,8 +119,8 @@ def _account(reading: StudyReading) -> str:
     )
     return (
         "<table class='facts'><thead><tr><th scope='col'>part</th><th scope='col'>time</th>"
-        f"<th scope='col'>share</th><th scope='col'>number</th></tr></thead><tbody>{rows}"
-        f"<tr class='sum'><th scope='row'>all workers</th><td>{use.total_seconds:.2f} s</td>"
+        f"<th scope='col'>share</th><th scope='col'>fits</th></tr></thead><tbody>{rows}"
+        f"<tr class='sum'><th scope='row'>total</th><td>{budget.total_seconds:.2f} s</td>"
         "<td></td><td></td></tr></tbody></table>"
     )
 
@@ -129,7 +132,7 @@ def _plot_section(name: str, text: str) -> str:
     )
 
 
-def _row(one: ConfigurationLine, n_folds: int) -> str:
+def _row(one: ConfigurationView, n_folds: int) -> str:
     cells = [
         (one.number, str(one.number)),
         (one.status, one.status.replace("_", " ")),
@@ -148,35 +151,35 @@ def _cell(key: Any, text: str) -> str:
     return f"<td{sort}>{html.escape(text)}</td>"
 
 
-def _given_up(reading: StudyReading) -> str:
-    lost = [pull for pull in reading.pulls if pull.kind is not Kind.FINISHED]
+def _given_up(view: StudyView) -> str:
+    lost = [pull for pull in view.pulls if pull.kind != Kind.FINISHED]
     if not lost:
-        return "<p>Nothing was given up, and nothing failed.</p>"
+        return "<p>No fit was given up or failed.</p>"
     rows = []
     for pull in lost[:MOST_GIVEN_UP]:
         error = pull.error.strip().splitlines()
         why = error[-1] if error else pull.reason
         rows.append(
             f"<tr><td>{pull.configuration}</td><td>{pull.fold + 1}</td>"
-            f"<td>{pull.kind.value.replace('_', ' ')}</td><td>{pull.seconds:.3g} s</td>"
+            f"<td>{pull.kind.replace('_', ' ')}</td><td>{pull.seconds:.3g} s</td>"
             f"<td>{html.escape(why)}</td></tr>"
         )
     more = len(lost) - len(rows)
     rest = f"<p>And {more} more.</p>" if more > 0 else ""
     return (
         "<table><thead><tr><th scope='col'>configuration</th><th scope='col'>fold</th>"
-        "<th scope='col'>how it ended</th><th scope='col'>after</th><th scope='col'>why it was "
-        f"tried, or its error</th></tr></thead><tbody>{''.join(rows)}</tbody></table>{rest}"
+        "<th scope='col'>outcome</th><th scope='col'>time</th><th scope='col'>reason for the "
+        f"pull, or error</th></tr></thead><tbody>{''.join(rows)}</tbody></table>{rest}"
     )
 
 
-def _facts(reading: StudyReading, facts: Mapping[str, str]) -> str:
+def _facts(view: StudyView, facts: Mapping[str, str]) -> str:
     versions = ", ".join(f"{name} {_version(name)}" for name in PACKAGES)
-    spent = "–" if math.isnan(reading.budget_seconds) else duration(reading.budget_seconds)
+    spent = "–" if math.isnan(view.wall_seconds) else duration(view.wall_seconds)
     lines = {
         **facts,
-        "study": reading.name,
-        "seconds spent": spent,
+        "study": view.name,
+        "time spent": spent,
         "versions": f"Python {platform.python_version()}, {versions}",
         "written": clock.wall_clock().isoformat(sep=" ", timespec="seconds"),
     }
@@ -195,20 +198,20 @@ def _version(name: str) -> str:
         return "?"
 
 
-def _figures(reading: StudyReading) -> str:
-    figures = {name: json.loads(plot(reading).to_json()) for name, plot, _ in PLOTS}
+def _figures(view: StudyView) -> str:
+    figures = {name: json.loads(plot(view).to_json()) for name, plot, _ in PLOTS}
     text = json.dumps(_escaped(figures))
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
 def _escaped(content: Any) -> Any:
-    """Plotly reads some tags in texts: what comes from data must not be one."""
+    """Escape text from data, because plotly interprets some tags in texts."""
     if isinstance(content, str):
         return html.escape(content, quote=False)
     if isinstance(content, list):
         return [_escaped(one) for one in content]
     if isinstance(content, dict):
-        ours = "hovertemplate"  # has tags, and nothing of the data
+        ours = "hovertemplate"  # has tags, but no text from data
         return {key: value if key == ours else _escaped(value) for key, value in content.items()}
     return content
 

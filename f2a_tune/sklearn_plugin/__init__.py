@@ -10,29 +10,39 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from f2a_tune.sklearn_plugin.cross_validation import (
+        FitTimeoutWarning,
+        FoldScores,
+        cross_val_score,
+    )
+    from f2a_tune.sklearn_plugin.failures import NothingFinishedError
+    from f2a_tune.sklearn_plugin.refit import RefitWarning
     from f2a_tune.sklearn_plugin.search import (
         F2ASearchCV,
         PartialValidationWarning,
         SearchInterruptedWarning,
     )
-    from f2a_tune.sklearn_plugin.session import StorageLostWarning
-    from f2a_tune.sklearn_plugin.validation import FitTimeoutWarning, FoldScores, cross_val_score
+    from f2a_tune.sklearn_plugin.search_run import StorageLostWarning
 
 _HOMES = {
     "F2ASearchCV": "search",
-    "FitTimeoutWarning": "validation",
-    "FoldScores": "validation",
+    "FitTimeoutWarning": "cross_validation",
+    "FoldScores": "cross_validation",
+    "NothingFinishedError": "failures",
     "PartialValidationWarning": "search",
+    "RefitWarning": "refit",
     "SearchInterruptedWarning": "search",
-    "StorageLostWarning": "session",
-    "cross_val_score": "validation",
+    "StorageLostWarning": "search_run",
+    "cross_val_score": "cross_validation",
 }
 
 __all__ = [
     "F2ASearchCV",
     "FitTimeoutWarning",
     "FoldScores",
+    "NothingFinishedError",
     "PartialValidationWarning",
+    "RefitWarning",
     "SearchInterruptedWarning",
     "StorageLostWarning",
     "cross_val_score",

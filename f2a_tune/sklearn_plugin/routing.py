@@ -1,4 +1,4 @@
-"""Which metadata goes where: groups to the splitter, weights to fit and scorer, as users asked."""
+"""Routes metadata, such as groups and sample weights, to splitter, estimator and scorer."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, proces
 def routed(
     owner: str, estimator: Any, splitter: Any, scorer: Any, params: dict[str, Any], groups: Any
 ) -> Any:
-    """``.splitter.split``, ``.estimator.fit`` and ``.scorer.score``: keyword arguments of each.
+    """Return the keyword arguments of ``splitter.split``, ``estimator.fit`` and ``scorer.score``.
 
-    Without scikit-learn's metadata routing all of ``params`` goes to ``fit``.
+    The result has them as attributes of these names. Without scikit-learn's metadata routing, all
+    ``params`` are passed to ``fit``.
     """
     if not sklearn.get_config()["enable_metadata_routing"]:
         return Bunch(
@@ -24,7 +25,7 @@ def routed(
         )
     if groups is not None:
         raise ValueError(
-            "groups must be passed in params when metadata routing is enabled: "
+            "groups must be passed in params when metadata routing is enabled. Pass "
             "params={'groups': groups}."
         )
     router = (

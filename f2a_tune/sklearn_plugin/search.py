@@ -1,109 +1,150 @@
-"""`F2ASearchCV`: an estimator with a space goes in, the best configuration comes out, on time.
+"""`F2ASearchCV`: a scikit-learn search with a time budget.
 
-`fit` prepares (scorers, splits, space, study), lets the players run, chooses the winner among the
-fully validated configurations, and refits it in the seconds that were kept for that. All that the
-search learns is in the study; the estimator only reads it.
+`fit` prepares scorers, splits, space and study, runs the search, chooses the winner among the
+fully validated configurations, and refits it in the time that was kept for that. Everything that
+the search learns is in the study.
 """
 
 from __future__ import annotations
 
 import math
-import numbers
 from collections.abc import Mapping
-from contextlib import AbstractContextManager, nullcontext, suppress
-from dataclasses import dataclass
+from contextlib import AbstractContextManager, ExitStack, nullcontext, suppress
+from functools import partial
 from types import MappingProxyType
 from typing import Any
 
 import numpy as np
-import optuna
-from joblib import effective_n_jobs
 from optuna.samplers import BaseSampler
-from sklearn.base import clone, is_classifier
-from sklearn.model_selection import check_cv
-from sklearn.utils import check_random_state, indexable
+from sklearn.base import clone
 
-from f2a_tune import _compat, clock
+from f2a_tune import clock
 from f2a_tune.bandit import Policy
-from f2a_tune.checks import known_name, positive_integer, positive_number
-from f2a_tune.clock import Budget
-from f2a_tune.cutoff.pool import checked_memory
-from f2a_tune.optuna_plugin.storages import without_passwords
-from f2a_tune.racing.space import Floats
-from f2a_tune.sklearn_plugin.account import USE, BudgetUse
-from f2a_tune.sklearn_plugin.candidates import CandidateSpace
-from f2a_tune.sklearn_plugin.elsewhere import (
-    brought_home,
-    place_to_play,
-    play_elsewhere,
-)
-from f2a_tune.sklearn_plugin.fold import FoldData
-from f2a_tune.sklearn_plugin.patience import STORAGE_TROUBLE
-from f2a_tune.sklearn_plugin.record import FOLDS, METRIC
-from f2a_tune.sklearn_plugin.results import (
+from f2a_tune.runtime.joblib_backend import copied_to_memory
+from f2a_tune.runtime.progress import Progress
+from f2a_tune.sklearn_plugin import sklearn_private
+from f2a_tune.sklearn_plugin.cv_results import (
     PartialValidationWarning,
     cv_results,
     warn_of_non_finite,
     warn_partial,
 )
-from f2a_tune.sklearn_plugin.session import SearchInterruptedWarning, Session, Settings
-from f2a_tune.sklearn_plugin.studies import open_study, quiet_optuna, storage_with
-from f2a_tune.sklearn_plugin.watching import Progress, Watch
+from f2a_tune.sklearn_plugin.failures import warn_of_failures
+from f2a_tune.sklearn_plugin.fold import PRELOAD
+from f2a_tune.sklearn_plugin.inner_threads import mention_threads
+from f2a_tune.sklearn_plugin.joblib_search import run_elsewhere, search_backend
+from f2a_tune.sklearn_plugin.search_run import SearchInterruptedWarning, SearchRun, describe
+from f2a_tune.sklearn_plugin.settings import Settings
+from f2a_tune.sklearn_plugin.sklearn_callbacks import SklearnCallbacks
+from f2a_tune.sklearn_plugin.task import SearchTask, prepared_search
+from f2a_tune.study import optuna_private
+from f2a_tune.study.accounting import BudgetSummary
+from f2a_tune.study.attributes import FOLDS, METRIC, USE, WINNER
+from f2a_tune.study.configuration_record import point_to_json
+from f2a_tune.study.opening import search_study, storage_with
+from f2a_tune.study.storage_retry import STORAGE_ERRORS
 
 __all__ = ["F2ASearchCV", "PartialValidationWarning", "SearchInterruptedWarning"]
 
-PROPOSALS = ("model", "random")
 
+class F2ASearchCV(sklearn_private.base_search_cv()):  # type: ignore[misc]
+    """Search over parameters within a wall-clock budget, with an enforced cutoff for every fit.
 
-class F2ASearchCV(_compat.base_search_cv()):  # type: ignore[misc]
-    """Search over parameters inside a wall-clock budget, with hard cutoffs for every fit.
-
-    One pull is one fit on one fold, in a process that is killed at its cutoff. Which configuration
-    and fold comes next, and how long to wait for it, is decided by a race: configurations that
-    cannot win any more get no more folds, and waiting is learned. ``fit`` returns when the budget
-    is spent, refit included, or when every configuration of a finite space is done.
+    Each fit of one configuration on one fold runs in a worker process that is killed at its
+    cutoff. A race decides which configuration and fold comes next and how long to wait for it:
+    configurations that cannot win any more get no more folds, and cutoffs are learned from earlier
+    fits. ``fit`` returns when the budget is spent, refit included, or when every configuration of
+    a finite space has been evaluated.
 
     Parameters
     ----------
-    estimator
+    estimator : estimator object
+        The estimator to tune, as in `RandomizedSearchCV`. Its own parameter values are tried
+        first, so the result is not worse than the default in cross-validation.
+    param_distributions : dict or list of dicts
+        Parameter names with lists, scipy distributions or Optuna distributions. With a list of
+        dicts, each configuration is drawn from one of them; use it for parameters that exclude
+        each other.
+    time_budget : float or str, default=60
+        Seconds for everything, refit included, or a text such as "90s", "5m" or "1h30m". Allow at
+        least as long as all folds and the refit of the default take.
+    timeouts : list of float, optional
+        Cutoffs in seconds to choose from. By default they are learned, which is better unless you
+        know the durations well.
+    policy : {"race", "wait-ucb"} or Policy, default="race"
+        How to choose the next fit. "wait-ucb" is the algorithm of the paper over a pool of
+        configurations; a policy of `f2a_tune.bandit` plays the same game. Change it only to
+        compare.
+    proposals : {"model", "random"} or optuna.samplers.BaseSampler, optional
+        Where new configurations come from: a model of score and seconds (default), random draws,
+        or an Optuna sampler. Try "random" if fits take a few milliseconds.
+    scoring : str, callable, list, tuple or dict, optional
         As in `RandomizedSearchCV`.
-    param_distributions
-        A dict of lists, scipy distributions or Optuna distributions, or a list of such dicts.
-    time_budget
-        Seconds for all of it.
-    timeouts
-        The cutoffs to choose from, in seconds; learned if left out.
-    policy
-        "race" (default), "wait-ucb", or a policy of `f2a_tune.bandit`.
-    proposals
-        Where configurations come from: "model" (default, also None), "random", or an Optuna
-        sampler.
-    scoring, n_jobs, refit, cv, verbose, random_state, error_score, return_train_score
-        As in `RandomizedSearchCV`. With ``verbose=1`` a line now and then says how it goes.
-    storage, study_name, resume
-        Where to keep the search: an Optuna storage or its URL, and a name; with ``resume=True`` an
-        earlier search of that name goes on with the seconds it had left.
-    max_configurations
-        At most so many.
-    memory
-        Bytes that one fit may map (Linux).
-    callbacks
-        Functions that are called with each `Event`; one that returns True ends the search.
-    start
-        Configurations to try first: dicts with all parameters of a dict of the space. By default
-        the estimator's own values, if they are in the space; ``[]`` for none.
+    n_jobs : int, optional
+        Number of fits to run at the same time; -1 uses all cores. Under `joblib.parallel_config`
+        with a backend of processes ("loky", "dask", "ray") the fits are supervised there. If the
+        estimator uses several threads itself, choose fewer.
+    refit : bool, str or callable, default=True
+        As in `RandomizedSearchCV`. Time for the refit is kept in the budget.
+    cv : int, cross-validation generator or iterable, optional
+        As in `RandomizedSearchCV`; 5 folds by default.
+    verbose : int, default=0
+        1 shows a progress bar in a terminal, and elsewhere a line every two seconds; 2 prints a
+        line for every fit.
+    random_state : int, RandomState instance, optional
+        Seed of the proposals. Cutoffs depend on a real clock, so two searches with the same seed
+        can still differ.
+    error_score : "raise" or float, default=np.nan
+        As in `RandomizedSearchCV`.
+    return_train_score : bool, default=False
+        As in `RandomizedSearchCV`.
+    storage : str or optuna.storages.BaseStorage, optional
+        Where to keep the search: the URL of a database, the path of a file that ends in .journal,
+        or an Optuna storage. By default it is kept in memory. Set it, with ``study_name``, to
+        resume the search later, to watch it with optuna-dashboard, or to share it between
+        processes.
+    study_name : str, optional
+        Name of the study in the storage.
+    resume : bool, default=False
+        Whether to continue an earlier search of that name with the seconds it had left.
+    max_configurations : int, optional
+        Maximum number of configurations to try. By default there is no limit.
+    memory : int, optional
+        Maximum number of bytes that one fit may map (Linux only). By default there is no limit.
+    callbacks : list of callable, optional
+        Called with an `Event` after each fit. The search ends when one of them returns True. With
+        a joblib backend of processes, they are called in those processes, and ``verbose`` shows
+        nothing.
+    start : list of dict, optional
+        Configurations to try first, each with all parameters of a dict of the space. By default
+        the estimator's own values; pass ``[]`` for none.
 
     Attributes
     ----------
-    cv_results_, best_index_, best_params_, best_score_, best_estimator_, refit_time_, scorer_,
-    n_splits_, multimetric_, classes_, n_features_in_, feature_names_in_
-        As in `RandomizedSearchCV`; ``cv_results_`` also has ``n_folds_done``, ``n_given_up``,
-        ``n_failed``, ``seconds``, ``cutoff`` and ``status`` ("complete", "given_up", "dropped" or
-        "failed").
-    study_
-        The Optuna study: one trial is one configuration, its intermediate values are folds.
-    budget_
-        Where the seconds went.
+    best_params_, best_score_, best_index_, best_estimator_, refit_time_, scorer_, n_splits_, \
+multimetric_, classes_, n_features_in_, feature_names_in_
+        As in `RandomizedSearchCV`.
+    cv_results_ : dict
+        As in `RandomizedSearchCV`, with these additional columns: ``n_folds_done``,
+        ``n_given_up``, ``n_failed``, ``seconds`` (of all fits), ``cutoff`` (of the last fit),
+        ``in_space`` (False for the estimator's own values if they lie outside the space) and
+        ``status``: "complete" with all folds, "given_up" if no fit finished before its cutoff,
+        "failed" if a fit failed, "dropped" otherwise.
+    study_ : optuna.Study
+        One trial per configuration, one intermediate value per fold.
+    budget_ : BudgetSummary
+        Where the seconds of this call went.
+
+    Warns
+    -----
+    PartialValidationWarning
+        If the best configuration was not evaluated on all folds.
+    RefitWarning
+        If the refit did not finish in time and a model of one fold takes its place.
+    SearchInterruptedWarning
+        If Ctrl-C was pressed; the search is fitted with the best result so far.
+    StorageLostWarning
+        If the storage could not be reached at the end.
 
     Examples
     --------
@@ -119,14 +160,18 @@ class F2ASearchCV(_compat.base_search_cv()):  # type: ignore[misc]
     """
 
     study_attributes: Mapping[str, Any] = MappingProxyType({})
-    """Written to the study before the first fit; for programs that begin searches for others."""
+    """User attributes to set on the study; for programs that start searches for their users."""
+    worker_preload: tuple[str, ...] = PRELOAD
+    """Modules that workers import before the first fit."""
+    started: float | None = None
+    """Monotonic time from which ``time_budget`` counts; by default the start of `fit`."""
 
     def __init__(
         self,
         estimator: Any,
         param_distributions: Any,
         *,
-        time_budget: float = 60,
+        time_budget: float | str = 60,
         timeouts: Any = None,
         policy: str | Policy = "race",
         proposals: str | BaseSampler | None = None,
@@ -170,9 +215,9 @@ class F2ASearchCV(_compat.base_search_cv()):  # type: ignore[misc]
         self.callbacks = callbacks
         self.start = start
 
-    @_compat.fit_context()  # type: ignore[untyped-decorator]
+    @sklearn_private.fit_context()  # type: ignore[untyped-decorator]
     def fit(self, X: Any, y: Any = None, **params: Any) -> F2ASearchCV:
-        """Search, and refit the winner.
+        """Search for the best configuration, and refit it on all rows.
 
         Parameters
         ----------
@@ -182,212 +227,150 @@ class F2ASearchCV(_compat.base_search_cv()):  # type: ignore[misc]
             Passed to the estimator's ``fit``, the scorer and the splitter, as in
             `RandomizedSearchCV`.
         """
-        task = self._task(X, y, params)
-        watch = Watch(self, task.data.X, task.data.y, params.get("sample_weight"))
-        session = self._play(task, watch)
-        self._take_over(session, task)
-        if self.refit:
-            self._refit(task.data, watch)
-        self.budget_ = session.use(self.refit_time_ if self.refit else 0.0)
-        with suppress(*STORAGE_TROUBLE):
-            self.study_.set_user_attr(USE, self.budget_.to_attribute())
-        watch.end()
+        task = prepared_search(self, X, y, params)
+        self.n_splits_ = task.settings.n_folds
+        mention_threads(self.estimator, task.settings.n_players)
+        callbacks = SklearnCallbacks(self, task.data.X, task.data.y, params.get("sample_weight"))
+        with ExitStack() as resources:
+            run = self._run(task, callbacks, resources)
+            winner = self._set_results(run, task)
+            if self.refit:
+                self._refit(run, callbacks)
+        self.budget_ = run.budget_summary(self.refit_time_ if self.refit else 0.0)
+        self._write_summary(run, winner)
+        callbacks.end()
         return self
 
-    def join(self, X: Any, y: Any = None, **params: Any) -> BudgetUse:
-        """Play along in a search that another process has begun, until its budget ends.
+    def _write_summary(self, run: SearchRun, winner: int | None) -> None:
+        """Write the winner and the accounting to the study, for reports."""
+        with suppress(*STORAGE_ERRORS):
+            if winner is not None:
+                point = point_to_json(run.state.store.units[winner])
+                n_trials = len(optuna_private.all_trials(self.study_))
+                self.study_.set_user_attr(WINNER, {"unit": point, "n_trials": n_trials})
+            self.study_.set_user_attr(USE, self.budget_.to_attribute())
 
-        It takes the same data and parameters as `fit` there, a storage that both can reach and the
-        name of the study. Returns where the seconds of all went; who began the search has the
-        result.
+    def join(self, X: Any, y: Any = None, **params: Any) -> BudgetSummary:
+        """Help with a search that another process has started, until its budget ends.
+
+        The process that started the search gets the result.
+
+        Parameters
+        ----------
+        X, y, **params
+            The same data and parameters as in the `fit` of the other process. ``storage`` must be
+            one that both processes can reach, and ``study_name`` the same.
+
+        Returns
+        -------
+        BudgetSummary
+            Where the seconds of all processes went.
         """
         if self.storage is None or self.study_name is None:
-            raise ValueError("join needs a storage and a study_name: where is the search?")
+            raise ValueError("join() requires both storage= and study_name=.")
         storage = storage_with(self.storage, self.study_name)
-        # Who began has tried the estimator as it is.
+        # The run that started the search has tried the estimator as it is.
         search = clone(self).set_params(storage=storage, resume=True, start=[])
-        return search._play(search._task(X, y, params), None).use(0.0)  # type: ignore[no-any-return]
+        search.worker_preload = self.worker_preload
+        with ExitStack() as resources:
+            run = search._run(prepared_search(search, X, y, params), None, resources)
+        return run.budget_summary(0.0)  # type: ignore[no-any-return]
 
-    def _task(self, X: Any, y: Any, params: dict[str, Any]) -> _Task:
-        """All that is to be done, checked."""
-        budget = Budget(positive_number("time_budget", self.time_budget))
-        scorers, refit_metric = _compat.scorers_of(self)
-        X, y = indexable(X, y)
-        params = _compat.checked_params(X, params)
-        routed = _compat.routed_for_fit(self, params)
-        splitter = check_cv(self.cv, y, classifier=is_classifier(self.estimator))
-        self.n_splits_ = splitter.get_n_splits(X, y, **routed.splitter.split)
-        splits = list(splitter.split(X, y, **routed.splitter.split))
-        if not splits:
-            raise ValueError(
-                "No fits were performed. Was the CV iterator empty? Were there no candidates?"
+    def _run(
+        self, task: SearchTask, callbacks: SklearnCallbacks | None, resources: ExitStack
+    ) -> SearchRun:
+        settings = task.settings
+        with search_backend(self.storage, self.policy, settings.n_players) as backend:
+            self.study_ = search_study(
+                None if self.storage is None else backend.storage,
+                self.study_name,
+                resume=self.resume,
+                temporary=backend.storage,
+                fingerprint=task.fingerprint,
             )
-        if len(splits) != self.n_splits_:
-            raise ValueError(
-                "cv.split and cv.get_n_splits return inconsistent results. "
-                f"Expected {self.n_splits_} splits, got {len(splits)}"
-            )
-        data = FoldData(
-            clone(self.estimator),
-            X,
-            y,
-            splits,
-            scorers,
-            routed.estimator.fit,
-            routed.scorer.score,
-            self.return_train_score,
-        )
-        space = CandidateSpace(self.param_distributions, self.estimator)
-        metric = refit_metric if isinstance(refit_metric, str) else None
-        return _Task(budget, data, space, self._settings(space, metric), refit_metric)
-
-    def _play(self, task: _Task, watch: Watch | None) -> Session:
-        with place_to_play(self.storage, self.policy, task.settings.n_players) as place:
-            self.study_ = self._study(place.storage, task.data, task.space)
-            for name, value in self.study_attributes.items():
-                self.study_.set_user_attr(name, value)
-            self.study_.set_user_attr(FOLDS, task.settings.n_folds)
-            if task.settings.metric is not None:
-                self.study_.set_user_attr(METRIC, task.settings.metric)
-            session = Session(
-                task.settings,
+            self._write_settings(settings)
+            run = SearchRun(
+                settings,
                 self.study_,
                 task.space,
                 task.data,
                 task.budget,
-                shared=place.storage is not None,
-                elsewhere=place.elsewhere,
+                shared=backend.storage is not None,
+                elsewhere=backend.is_elsewhere,
             )
-            if watch is not None:
-                session.watchers.append(watch)
-            with self._progress(session):
-                if place.elsewhere:
-                    session.watch(lambda: play_elsewhere(session, place.storage))
+            resources.push(run)
+            if callbacks is not None:
+                run.add_callback(callbacks)
+            with self._progress(run):
+                if backend.is_elsewhere:
+                    run.watch(lambda: run_elsewhere(run, backend.storage))
                 else:
-                    session.play()
-            if place.temporary:
-                self.study_ = brought_home(self.study_)
-        return session
+                    run.run()
+            if backend.is_temporary:
+                self.study_ = copied_to_memory(self.study_)
+        return run
 
-    def _progress(self, session: Session) -> AbstractContextManager[object]:
+    def _write_settings(self, settings: Settings) -> None:
+        """Write to the study what readers need to know."""
+        for name, value in self.study_attributes.items():
+            self.study_.set_user_attr(name, value)
+        self.study_.set_user_attr(FOLDS, settings.n_folds)
+        if settings.metric is not None:
+            self.study_.set_user_attr(METRIC, settings.metric)
+
+    def _progress(self, run: SearchRun) -> AbstractContextManager[object]:
         if not self.verbose:
             return nullcontext()
-        progress = Progress(session, self.verbose)
-        session.watchers.append(progress)
+        progress = Progress(
+            run.state.budget, partial(describe, run.state), run.settings.n_folds, self.verbose
+        )
+        run.add_callback(progress)
         return progress
 
-    def _settings(self, space: CandidateSpace, metric: str | None) -> Settings:
-        most = math.inf
-        if self.max_configurations is not None:
-            most = positive_integer("max_configurations", self.max_configurations)
-        if isinstance(self.proposals, str):
-            known_name("proposals", self.proposals, PROPOSALS)
-        elif self.proposals is not None and not isinstance(self.proposals, BaseSampler):
-            raise TypeError(
-                f"proposals must be one of {', '.join(PROPOSALS)} or an Optuna sampler, got "
-                f"{self.proposals!r} ({type(self.proposals).__name__})."
-            )
-        if self.error_score != "raise" and not isinstance(self.error_score, numbers.Real):
-            raise ValueError(f"error_score must be a number or 'raise', got {self.error_score!r}.")
-        settings = Settings(
-            n_folds=self.n_splits_,
-            time_budget=float(self.time_budget),
-            n_players=effective_n_jobs(self.n_jobs),
-            policy=self.policy,
-            timeouts=self.timeouts,
-            proposals=self.proposals,
-            seed=int(check_random_state(self.random_state).randint(2**31 - 1)),
-            metric=metric,
-            refit=bool(self.refit),
-            raise_errors=self.error_score == "raise",
-            most_configurations=min(most, space.size),
-            memory=checked_memory(self.memory),
-            callbacks=tuple(self.callbacks or ()),
-            start=self._start(space),
-        )
-        settings.race()  # says what is wrong with policy and timeouts, before any work
-        return settings
-
-    def _start(self, space: CandidateSpace) -> tuple[Floats, ...]:
-        """Rows to try first: what the user says, else the estimator as it is."""
-        if self.start is not None:
-            return tuple(space.encoded(params) for params in self.start)
-        own = space.own(self.estimator)
-        return () if own is None else (own,)
-
-    def _study(self, storage: Any, data: FoldData, space: CandidateSpace) -> optuna.Study:
-        sampler = optuna.samplers.RandomSampler(seed=0)  # configurations are ours
-        if self.storage is None and self.resume:
-            raise ValueError("resume=True needs a storage and a study_name to resume from.")
-        if self.storage is None:
-            with quiet_optuna():
-                return optuna.create_study(
-                    direction="maximize",
-                    sampler=sampler,
-                    storage=storage,
-                    study_name=self.study_name,
-                )
-        if self.study_name is None:
-            raise ValueError(
-                f"storage={without_passwords(repr(self.storage))} needs a study_name: by what "
-                "name is the search kept?"
-            )
-        return open_study(storage, self.study_name, self.resume, sampler, data, space)
-
-    def _take_over(self, session: Session, task: _Task) -> None:
-        """Fitted attributes, from what the search has recorded."""
-        refit_metric = task.refit_metric
-        configurations = session.record.configurations
-        finished = session.record.results
-        if not finished and session.interrupted:
+    def _set_results(self, run: SearchRun, task: SearchTask) -> int | None:
+        """Set the fitted attributes from the results of the run; returns the winner, if any."""
+        refit_metric, store = task.refit_metric, run.state.store
+        finished = store.results
+        if not finished and run.interrupted:
             raise KeyboardInterrupt
         if not finished:
-            raise ValueError(session.why_nothing())
+            raise run.why_nothing()
         self.multimetric_ = isinstance(finished[0].test_scores, Mapping)
         if callable(self.scoring) and self.multimetric_:
-            _compat.check_refit_for_multimetric(self, finished[0].test_scores)
+            sklearn_private.check_refit_for_multimetric(self, finished[0].test_scores)
             refit_metric = self.refit
         error_score = math.nan if self.error_score == "raise" else float(self.error_score)
         results = cv_results(
-            configurations, self.n_splits_, error_score, train=self.return_train_score
+            store.configurations, self.n_splits_, error_score, train=self.return_train_score
         )
-        session.warn_of_failures(error_score)
+        warn_of_failures(store.records, error_score)
         warn_of_non_finite(results, finished)
         self.cv_results_ = results
-        self.scorer_ = _compat.scorers_by_name(task.data.scorer)
-        if self.refit or not self.multimetric_:
-            self.best_index_ = _compat.best_index_of(self, refit_metric, results)
-            complete = results["status"] == "complete"
-            if not callable(self.refit) and not complete[self.best_index_]:
-                self.best_index_ = session.best_partial(self.best_index_)
-            if not complete[self.best_index_]:
-                warn_partial(results, self.best_index_, self.n_splits_)
-            if not callable(self.refit):
-                self.best_score_ = results[f"mean_test_{refit_metric}"][self.best_index_]
-            self.best_params_ = results["params"][self.best_index_]
+        self.scorer_ = sklearn_private.scorers_by_name(task.data.scorer)
+        if not self.refit and self.multimetric_:
+            return None
+        self.best_index_ = sklearn_private.best_index_of(self, refit_metric, results)
+        complete = results["status"] == "complete"
+        if not callable(self.refit):
+            self.best_index_ = run.best_partial(self.best_index_)
+        if not complete[self.best_index_]:
+            warn_partial(results, self.best_index_, self.n_splits_, run.fits_to_validate)
+        if not callable(self.refit):
+            self.best_score_ = results[f"mean_test_{refit_metric}"][self.best_index_]
+        self.best_params_ = results["params"][self.best_index_]
+        return int(self.best_index_)
 
-    def _refit(self, data: FoldData, watch: Watch) -> None:
+    def _refit(self, run: SearchRun, callbacks: SklearnCallbacks) -> None:
         # Parameters may be estimators themselves: they are cloned too, as scikit-learn does.
-        self.best_estimator_ = clone(self.estimator).set_params(
-            **clone(self.best_params_, safe=False)
-        )
+        estimator = clone(self.estimator).set_params(**clone(self.best_params_, safe=False))
         begin = clock.monotonic_seconds()
-        with watch.refit(self.best_estimator_):
-            if data.y is not None:
-                self.best_estimator_.fit(data.X, data.y, **data.fit_params)
+        with callbacks.refit(estimator):
+            if any(sklearn_private.has_callbacks(one) for one in (self, self.estimator)):
+                # Callbacks live in this process, not in a worker.
+                estimator.fit(*run.data.rows, **run.data.fit_params)
             else:
-                self.best_estimator_.fit(data.X, **data.fit_params)
+                estimator = run.refitted(self.best_index_, self.best_params_)
+        self.best_estimator_ = estimator
         self.refit_time_ = clock.monotonic_seconds() - begin
         if hasattr(self.best_estimator_, "feature_names_in_"):
             self.feature_names_in_ = self.best_estimator_.feature_names_in_
-
-
-@dataclass(frozen=True)
-class _Task:
-    """What a search has to do."""
-
-    budget: Budget
-    data: FoldData
-    space: CandidateSpace
-    settings: Settings
-    refit_metric: Any

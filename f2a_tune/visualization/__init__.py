@@ -1,4 +1,4 @@
-"""Plots as interactive plotly figures (extra ``[plot]``); still twins in ``.matplotlib``."""
+"""Interactive plotly figures (extra ``[plot]``); ``.matplotlib`` has the same as static ones."""
 
 from __future__ import annotations
 

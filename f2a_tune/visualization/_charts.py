@@ -1,4 +1,7 @@
-"""Charts of a search, whoever draws them: a study that was read goes in, series of numbers out."""
+"""The data of all charts of a search, independent of the plotting library.
+
+Each function returns a `Chart` or `Parallel`, which the plotly and matplotlib modules draw.
+"""
 
 from __future__ import annotations
 
@@ -11,14 +14,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from f2a_tune.outcome import FAILED, Kind
-from f2a_tune.reading import PullLine, StudyReading, read_study
+from f2a_tune.study.reader import read_study, study_of
+from f2a_tune.study.view import PullView, StudyView
 
 if TYPE_CHECKING:
     from optuna import Study
 
 Floats = NDArray[np.float64]
 
-# Okabe & Ito's colours: told apart with any colour vision, on white and on black.
+# Okabe & Ito's colours, distinguishable with any colour vision, on white and on black.
 FINISHED, GIVEN_UP, BROKEN, OVERHEAD, REFIT, BEST = (
     "#0072B2",
     "#E69F00",
@@ -28,7 +32,7 @@ FINISHED, GIVEN_UP, BROKEN, OVERHEAD, REFIT, BEST = (
     "#CC79A7",
 )
 DIMENSIONS_SHOWN = 8
-LABEL = 18  # characters of a name on an axis
+LABEL = 18  # maximum number of characters of a tick label
 KIND_NAMES = {
     Kind.FINISHED: "finished",
     Kind.GAVE_UP: "given up",
@@ -39,21 +43,21 @@ KIND_NAMES = {
 
 @dataclass(frozen=True)
 class Series:
-    """Numbers that belong together."""
+    """One data series of a chart."""
 
     name: str
     x: Sequence[Any]
     y: Sequence[float]
     colour: str
     kind: str = "points"
-    """points, line, steps or bars."""
+    """One of points, line, steps and bars."""
     symbol: str = "circle"
     texts: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
 class Chart:
-    """One plot."""
+    """A chart with two axes."""
 
     title: str
     x_title: str
@@ -63,16 +67,16 @@ class Chart:
 
 
 @dataclass(frozen=True)
-class Dimension:
+class Axis:
     """One axis of parallel coordinates."""
 
     name: str
     values: list[float]
     labels: list[str] | None = None
-    """Of the values 0, 1, 2 …, where they are names."""
+    """Names of the values 0, 1, 2 … of a categorical parameter."""
 
     def ticks(self) -> list[tuple[float, str]]:
-        """Heights from 0 to 1, with what they stand for."""
+        """Return heights from 0 to 1 with their labels."""
         if self.labels is not None:
             last = max(len(self.labels) - 1, 1)
             return [(place / last, text[:LABEL]) for place, text in enumerate(self.labels)]
@@ -82,53 +86,56 @@ class Dimension:
 
 @dataclass(frozen=True)
 class Parallel:
-    """Configurations as lines through their parameters."""
+    """Parallel coordinates, with one line per configuration."""
 
     title: str
-    dimensions: list[Dimension]
+    dimensions: list[Axis]
     colour: list[float]
     colour_title: str
 
 
-def reading_of(study: Study | StudyReading) -> StudyReading:
-    """Whatever is given, read."""
-    if isinstance(study, StudyReading):
+def reading_of(study: Study | StudyView) -> StudyView:
+    """Read a study into a `StudyView`; return a `StudyView` as it is."""
+    if isinstance(study, StudyView):
         return study
-    if not hasattr(study, "trials") or not hasattr(study, "user_attrs"):
+    found = study_of(study)
+    if not hasattr(found, "trials") or not hasattr(found, "user_attrs"):
         raise TypeError(
-            f"study must be an Optuna study or search.study_, got {study!r} "
+            f"study must be an Optuna study or a fitted F2ASearchCV, got {study!r} "
             f"({type(study).__name__})."
         )
-    return read_study(study)
+    return read_study(found)
 
 
-def time_account(reading: StudyReading) -> Chart:
-    """Where the seconds went."""
-    use = reading.use
+def time_account(view: StudyView) -> Chart:
+    """Seconds of fits by outcome, of the refit and of overhead."""
+    budget = view.budget
     parts = [
-        (f"finished ({use.n_finished})", use.finished_seconds, FINISHED),
-        (f"given up ({use.n_given_up})", use.given_up_seconds, GIVEN_UP),
-        (f"failed ({use.n_failed})", use.failed_seconds, BROKEN),
-        ("refit", use.refit_seconds, REFIT),
-        ("overhead", use.overhead_seconds, OVERHEAD),
+        (f"finished ({budget.n_finished})", budget.finished_seconds, FINISHED),
+        (f"given up ({budget.n_given_up})", budget.given_up_seconds, GIVEN_UP),
+        (f"failed ({budget.n_failed})", budget.failed_seconds, BROKEN),
+        ("refit", budget.refit_seconds, REFIT),
+        ("overhead", budget.overhead_seconds, OVERHEAD),
     ]
+    if budget.n_pruned:
+        parts.insert(2, (f"pruned ({budget.n_pruned})", budget.pruned_seconds, GIVEN_UP))
     series = [Series(name, [name], [seconds], colour, "bars") for name, seconds, colour in parts]
     return Chart("Where the time went", "", "worker-seconds", series)
 
 
-def best_over_time(reading: StudyReading) -> Chart:
-    """The best fully validated mean so far."""
-    times, values, labels = reading.best_so_far()
-    if times and not math.isnan(reading.budget_seconds):
-        times, values = [*times, max(reading.budget_seconds, times[-1])], [*values, values[-1]]
+def best_over_time(view: StudyView) -> Chart:
+    """Best fully validated mean score over time."""
+    times, values, labels = view.best_so_far()
+    if times and not math.isnan(view.wall_seconds):
+        times, values = [*times, max(view.wall_seconds, times[-1])], [*values, values[-1]]
         labels = [*labels, labels[-1]]
     series = [Series("best validated mean", times, values, BEST, "steps", texts=labels)]
-    return Chart("The best so far", "seconds spent", "mean score", series)
+    return Chart("Best score so far", "seconds spent", "mean score", series)
 
 
-def race(reading: StudyReading) -> Chart:
-    """Configurations and their folds."""
-    scored = [pull for pull in reading.pulls if pull.score is not None]
+def race(view: StudyView) -> Chart:
+    """Scores of all folds by configuration, and means of the fully validated ones."""
+    scored = [pull for pull in view.pulls if pull.score is not None]
     folds = Series(
         "one fold",
         [pull.configuration for pull in scored],
@@ -136,7 +143,7 @@ def race(reading: StudyReading) -> Chart:
         FINISHED,
         texts=[f"fold {pull.fold + 1}, {pull.seconds:.3g} s" for pull in scored],
     )
-    complete = [o for o in reading.configurations if len(o.scores) == reading.n_folds]
+    complete = [o for o in view.configurations if len(o.scores) == view.n_folds]
     means = Series(
         "mean of all folds",
         [one.number for one in complete],
@@ -145,19 +152,19 @@ def race(reading: StudyReading) -> Chart:
         symbol="diamond",
         texts=[f"{one.mean:.4g} ± {one.spread:.2g}" for one in complete],
     )
-    series, winner = [folds, means], reading.winner
+    series, winner = [folds, means], view.winner
     if winner is not None:
         series.append(Series("winner", [winner.number], [winner.mean], BEST, symbol="star"))
-    return Chart("The race", "configuration, in the order of drawing", "score", series)
+    return Chart("The race", "configuration, in order of creation", "score", series)
 
 
-def cutoffs(reading: StudyReading) -> Chart:
-    """How long fits took, and how long they would have been waited for."""
-    known = [pull for pull in reading.pulls if not math.isnan(pull.at_seconds)]
+def cutoffs(view: StudyView) -> Chart:
+    """Durations of fits, and cutoffs of first folds."""
+    known = [pull for pull in view.pulls if not math.isnan(pull.at_seconds)]
     fresh = [p for p in known if p.fold == 0 and math.isfinite(p.cutoff_seconds)]
     series = [
-        _times("finished", [p for p in known if p.kind is Kind.FINISHED], FINISHED, "circle"),
-        _times("given up", [p for p in known if p.kind is Kind.GAVE_UP], GIVEN_UP, "x"),
+        _times("finished", [p for p in known if p.kind == Kind.FINISHED], FINISHED, "circle"),
+        _times("given up", [p for p in known if p.kind == Kind.GAVE_UP], GIVEN_UP, "x"),
         _times("failed", [p for p in known if p.kind in FAILED], BROKEN, "square"),
         Series(
             "cutoff of a first fold",
@@ -167,10 +174,10 @@ def cutoffs(reading: StudyReading) -> Chart:
             "line",
         ),
     ]
-    return Chart("Learned cutoffs", "seconds spent", "seconds of a fit", series, y_log=True)
+    return Chart("Learned cutoffs", "seconds spent", "seconds per fit", series, y_log=True)
 
 
-def _times(name: str, pulls: list[PullLine], colour: str, symbol: str) -> Series:
+def _times(name: str, pulls: list[PullView], colour: str, symbol: str) -> Series:
     return Series(
         name,
         [pull.at_seconds for pull in pulls],
@@ -181,10 +188,13 @@ def _times(name: str, pulls: list[PullLine], colour: str, symbol: str) -> Series
     )
 
 
-def reward_per_second(reading: StudyReading) -> Chart:
-    """Reward so far per second of fits: a finished fit pays the share of scores it beats."""
-    known = [pull for pull in reading.pulls if not math.isnan(pull.at_seconds)]
-    sign = 1.0 if reading.maximize else -1.0
+def reward_per_second(view: StudyView) -> Chart:
+    """Cumulative reward per second of fits.
+
+    The reward of a finished fit is the share of all scores that it is at least as good as.
+    """
+    known = [pull for pull in view.pulls if not math.isnan(pull.at_seconds)]
+    sign = 1.0 if view.maximize else -1.0
     ordered = np.sort([sign * _number(p.score) for p in known if p.score is not None])
     times, rates, reward, seconds = [], [], 0.0, 0.0
     for pull in known:
@@ -195,12 +205,14 @@ def reward_per_second(reading: StudyReading) -> Chart:
             times.append(pull.at_seconds)
             rates.append(reward / seconds)
     series = [Series("reward per second", times, rates, FINISHED, "line")]
-    return Chart("Reward per second", "seconds spent", "ranks won per second of fits", series)
+    return Chart(
+        "Reward per second", "seconds spent", "sum of score ranks per second of fits", series
+    )
 
 
-def parallel(reading: StudyReading) -> Parallel:
-    """Parameters of all configurations with a score, with their time and mean."""
-    shown = [o for o in reading.configurations if o.scores and math.isfinite(o.mean)]
+def parallel(view: StudyView) -> Parallel:
+    """Parameters, time and mean score of all configurations with a score."""
+    shown = [o for o in view.configurations if o.scores and math.isfinite(o.mean)]
     counts: dict[str, int] = {}
     for one in shown:
         for name in one.params:
@@ -209,33 +221,33 @@ def parallel(reading: StudyReading) -> Parallel:
     dimensions = [_dimension(name, [one.params.get(name) for one in shown]) for name in names]
     seconds = [math.log10(max(one.seconds_per_pull, 1e-4)) for one in shown]
     means = [one.mean for one in shown]
-    dimensions.append(Dimension("log10 seconds of a fit", seconds))
-    dimensions.append(Dimension("mean score", means))
+    dimensions.append(Axis("log10 seconds per fit", seconds))
+    dimensions.append(Axis("mean score", means))
     return Parallel("Parameters, time and score", dimensions, means, "mean score")
 
 
-def _dimension(name: str, values: list[Any]) -> Dimension:
+def _dimension(name: str, values: list[Any]) -> Axis:
     numbers = [v for v in values if isinstance(v, (int, float)) and not isinstance(v, bool)]
     if len(numbers) == sum(value is not None for value in values) and numbers:
         low, high = min(numbers), max(numbers)
         if low > 0 and high / low > 100:
             logs = [math.nan if v is None else math.log10(v) for v in values]
-            return Dimension(f"log10 {name}", _filled(logs))
-        return Dimension(name, _filled([math.nan if v is None else float(v) for v in values]))
+            return Axis(f"log10 {name}", _filled(logs))
+        return Axis(name, _filled([math.nan if v is None else float(v) for v in values]))
     labels = sorted({"–" if value is None else str(value) for value in values})
     places = [float(labels.index("–" if v is None else str(v))) for v in values]
-    return Dimension(name, places, labels)
+    return Axis(name, places, labels)
 
 
 def _filled(values: list[float]) -> list[float]:
-    """A parameter that a configuration does not have is drawn below all others."""
+    """Replace NaN, the value of an inactive parameter, by a value below all others."""
     known = [value for value in values if not math.isnan(value)]
     below = min(known) - 0.1 * ((max(known) - min(known)) or 1.0) if known else 0.0
     return [below if math.isnan(value) else value for value in values]
 
 
 def unit(values: Sequence[float]) -> Floats:
-    """Numbers from 0 to 1."""
+    """Scale values to the range from 0 to 1."""
     array = np.asarray(values, dtype=np.float64)
     if not len(array):
         return array
@@ -244,7 +256,7 @@ def unit(values: Sequence[float]) -> Floats:
 
 
 def bin_text(values: Sequence[float], place: int, count: int) -> str:
-    """From where to where a bin reaches."""
+    """Format the range of values of a bin."""
     low, high = min(values), max(values)
     step = (high - low) / count
     return f"{low + place * step:.3g} to {low + (place + 1) * step:.3g}"

@@ -1,4 +1,4 @@
-"""What a regret plot shows, whoever draws it: simulations in, one panel a game out."""
+"""The data of regret plots, one panel per game, independent of the plotting library."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import NoReturn
 
 from f2a_tune.bandit import Game, Simulation
 
-# Okabe & Ito's colours, told apart with any colour vision, then Tol's muted ones.
+# Okabe & Ito's colours, distinguishable with any colour vision, then Tol's muted ones.
 COLOURS = (
     "#0072B2",
     "#D55E00",
@@ -28,7 +28,7 @@ COLOURS = (
 
 @dataclass(frozen=True)
 class Panel:
-    """One game and the simulations played on it."""
+    """One game and its simulations."""
 
     game: Game
     simulations: tuple[Simulation, ...]
@@ -38,7 +38,7 @@ def panels_of(simulations: Simulation | Iterable[Simulation]) -> list[Panel]:
     """Group simulations by their game, in the order given."""
     given = [simulations] if isinstance(simulations, Simulation) else list(simulations)
     if not given:
-        raise ValueError("simulations must not be empty: simulate at least one policy first.")
+        raise ValueError("simulations must not be empty. Pass at least one result of simulate().")
     for item in given:
         if not isinstance(item, Simulation):
             raise TypeError(f"simulations must be results of simulate(), got {item!r}.")
@@ -48,18 +48,18 @@ def panels_of(simulations: Simulation | Iterable[Simulation]) -> list[Panel]:
 
 
 def _key(game: Game) -> tuple[str, bytes]:
-    """The same for two copies of a game, other for two games of one name."""
+    """Return a key that copies of a game share, but different games of the same name do not."""
     return game.name, game.mean_rewards.tobytes() + game.mean_costs.tobytes()
 
 
 def colours_of(panels: list[Panel]) -> dict[str, str]:
-    """One colour a policy, the same in every panel."""
+    """Assign one colour to each policy, the same in every panel."""
     policies = dict.fromkeys(item.policy for panel in panels for item in panel.simulations)
     return {policy: COLOURS[i % len(COLOURS)] for i, policy in enumerate(policies)}
 
 
 def delay_bars(panel: Panel, arm: int) -> tuple[list[str], list[float]]:
-    """Labels and heights of an arm's delay distribution; the last bar, ∞, is never finishing."""
+    """Return labels and heights of an arm's delay distribution; ∞ means that it never finishes."""
     waits = panel.game.levels.finish_costs
     chances = panel.game.delay_probabilities()[arm]
     labels = [f"{wait:g}" for wait in waits]
@@ -69,5 +69,5 @@ def delay_bars(panel: Panel, arm: int) -> tuple[list[str], list[float]]:
 
 
 def missing(library: str, error: ImportError) -> NoReturn:
-    """Say which extra brings the library."""
+    """Raise an error that names the extra to install."""
     raise ImportError(f"{library} is not installed: pip install 'f2a_tune[plot]'.") from error

@@ -1,4 +1,4 @@
-"""Cumulative regret of simulated games as an interactive plotly figure."""
+"""Interactive plotly figure of the cumulative regret of simulated games."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from f2a_tune.visualization._panels import colours_of, delay_bars, missing, pane
 
 
 def plot_regret(simulations: Simulation | Iterable[Simulation]) -> Any:
-    """Draw a plotly ``Figure``: delay distributions above, regret over budget below, per game.
+    """Plot delay distributions (top) and regret over budget (bottom) of each game with plotly.
 
-    Lines are means over the runs, bands one standard deviation; both axes are logarithmic.
+    Lines are means over the runs, and bands are one standard deviation. Both axes are logarithmic.
     """
     panels = panels_of(simulations)
     try:
@@ -39,7 +39,7 @@ def plot_regret(simulations: Simulation | Iterable[Simulation]) -> Any:
                 figure.add_trace(graph_objects.Scatter(trace), row=2, col=column)
         figure.update_xaxes(type="log", title_text="budget spent", row=2, col=column)
         figure.update_yaxes(type="log", row=2, col=column)
-    # One entry a policy, whichever panels it is in.
+    # The legend lists each policy once, even if it is in several panels.
     listed: set[str] = set()
     for trace in figure.select_traces({"mode": "lines"}):
         trace.showlegend = trace.name not in listed
@@ -50,7 +50,7 @@ def plot_regret(simulations: Simulation | Iterable[Simulation]) -> Any:
 
 
 def _band_and_line(result: Simulation, colour: str) -> list[dict[str, Any]]:
-    # A logarithmic axis has no place for 0: what is below one unit is drawn at the edge.
+    # A logarithmic axis cannot show 0, so values below 0.1 are drawn at 0.1.
     mean, sd = result.mean(), result.sd()
     edge = np.concatenate([mean + sd, (mean - sd)[::-1]])
     common = {"legendgroup": result.policy, "name": result.policy, "showlegend": False}

@@ -1,4 +1,4 @@
-"""Plots of a search as interactive plotly figures: a study in, a figure out."""
+"""Interactive plotly figures of a search."""
 
 from __future__ import annotations
 
@@ -11,43 +11,43 @@ from f2a_tune.visualization._panels import missing
 if TYPE_CHECKING:
     from optuna import Study
 
-    from f2a_tune.reading import StudyReading
+    from f2a_tune.study.view import StudyView
 
-BINS = 8  # shades of the parallel coordinates
+BINS = 8  # number of colours in parallel coordinates
 
 
-def plot_time_account(study: Study | StudyReading) -> Any:
-    """Where the time went: fits that finished, were given up or failed, refit and overhead."""
+def plot_time_account(study: Study | StudyView) -> Any:
+    """Plot the seconds of finished, given-up and failed fits, of the refit and of overhead."""
     return figure_of(_charts.time_account(_charts.reading_of(study)))
 
 
-def plot_best_over_time(study: Study | StudyReading) -> Any:
-    """The best fully validated mean over the seconds spent."""
+def plot_best_over_time(study: Study | StudyView) -> Any:
+    """Plot the best fully validated mean score over the seconds spent."""
     return figure_of(_charts.best_over_time(_charts.reading_of(study)))
 
 
-def plot_race(study: Study | StudyReading) -> Any:
-    """Scores of all folds by configuration, with the means of the fully validated."""
+def plot_race(study: Study | StudyView) -> Any:
+    """Plot the scores of all folds by configuration, and means of fully validated ones."""
     return figure_of(_charts.race(_charts.reading_of(study)))
 
 
-def plot_cutoffs(study: Study | StudyReading) -> Any:
-    """Seconds of fits and the learned cutoffs over time, on a logarithmic scale."""
+def plot_cutoffs(study: Study | StudyView) -> Any:
+    """Plot durations of fits and learned cutoffs over time, on a logarithmic scale."""
     return figure_of(_charts.cutoffs(_charts.reading_of(study)))
 
 
-def plot_reward_per_second(study: Study | StudyReading) -> Any:
-    """Reward per second of fits, as the paper counts it, with ranks as rewards."""
+def plot_reward_per_second(study: Study | StudyView) -> Any:
+    """Plot the reward per second of fits as in the paper, with score ranks as rewards."""
     return figure_of(_charts.reward_per_second(_charts.reading_of(study)))
 
 
-def plot_parallel_coordinates(study: Study | StudyReading) -> Any:
-    """Configurations as lines through their parameters, coloured by score."""
+def plot_parallel_coordinates(study: Study | StudyView) -> Any:
+    """Plot configurations as lines through their parameter values, coloured by score."""
     return parallel_figure_of(_charts.parallel(_charts.reading_of(study)))
 
 
 def figure_of(chart: Chart) -> Any:
-    """A plotly figure of a chart."""
+    """Draw a chart with plotly."""
     objects = _plotly()
     figure = objects.Figure([_trace(objects, series) for series in chart.series])
     figure.update_layout(
@@ -82,7 +82,7 @@ def _trace(objects: Any, series: Series) -> Any:
 
 
 def parallel_figure_of(chart: Parallel) -> Any:
-    """A plotly figure of parallel coordinates, drawn as lines: no WebGL is needed."""
+    """Draw parallel coordinates with plotly as plain lines, which need no WebGL."""
     objects = _plotly()
     from plotly.colors import sample_colorscale
 

@@ -2,14 +2,14 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from f2a_tune.bandit import Game, Levels, Pull
+from f2a_tune.bandit import Game, Levels, MicroArm
 from tests.bandit.games import games
 
 
 def test_rates_are_reward_per_cost():
     game = Game([[0.5, 0.2, 0.3]], [[1.0, 0.5, 0.5]])
     assert game.rates()[0] == pytest.approx([0.5 / 1, 0.6 / 1.5, 0.75 / 1.8])
-    assert game.best == Pull(0, 0)
+    assert game.best == MicroArm(0, 0)
     assert game.gap == pytest.approx(0.5 - 0.75 / 1.8)
 
 
@@ -61,7 +61,7 @@ def test_samples_agree_with_the_means(game):
         ({"delays": [[np.nan, 1.0]], "rewards": 1.0}, "delays .* got nan"),
         ({"delays": [1.0], "rewards": 1.5}, r"rewards must lie in \[0, 1\], got 1\.5"),
         ({"delays": [1.0], "rewards": [1.0, 1.0]}, "rewards must be one number, 1"),
-        ({"delays": [0.5, 0.5], "rewards": 1, "levels": [2, 1]}, "levels must rise"),
+        ({"delays": [0.5, 0.5], "rewards": 1, "levels": [2, 1]}, "levels must be strictly incr"),
         ({"delays": [0.5, 0.5], "rewards": 1, "levels": [-1, 1]}, r"levels .* got -1\.0"),
         ({"delays": [0.5, 0.5], "rewards": 1, "levels": []}, "levels must not be empty"),
         ({"delays": [0.5, 0.5], "rewards": 1, "levels": [1, 2, 3]}, "levels has 3 entries"),

@@ -12,8 +12,8 @@ from f2a_tune.bandit import (
     ConstantPolicy,
     Game,
     Levels,
+    MicroArm,
     OmegaUCB,
-    Pull,
     UCBSimplex,
     WaitUCB,
     WilsonProgramming,
@@ -48,18 +48,18 @@ def test_with_one_level_wait_ucb_is_ucb1():
 
 def test_the_index_of_wait_ucb_by_hand():
     policy = WaitUCB().reset(1, [2, 6])  # in units: 1 and 3
-    policy.observe(Pull(0, 0), 0.5, 2.0)
-    policy.observe(Pull(0, 1), 0.9, 4.0)
-    policy.observe(Pull(0, 1), 0.3, 2.0)
+    policy.observe(MicroArm(0, 0), 0.5, 2.0)
+    policy.observe(MicroArm(0, 1), 0.9, 4.0)
+    policy.observe(MicroArm(0, 1), 0.3, 2.0)
     rates, linear, root = policy.state.pairs[0, :, 3:].T
     assert rates == pytest.approx([0.5 / 1, 1.2 / 3])
     assert linear == pytest.approx([0.0, 16 / 3 / 2])  # 8(3−1)/3 over two pulls
     assert root == pytest.approx([1.4142136, 1.4142136 * 2.4142136 / 1.4142136])
-    assert policy.choose() == Pull(0, 1)
+    assert policy.choose() == MicroArm(0, 1)
     greedy = WaitUCB(exploration=0).reset(1, [1, 3])
-    greedy.observe(Pull(0, 0), 0.5, 1.0)
-    greedy.observe(Pull(0, 1), 0.9, 2.0)
-    assert greedy.choose() == Pull(0, 0)
+    greedy.observe(MicroArm(0, 0), 0.5, 1.0)
+    greedy.observe(MicroArm(0, 1), 0.9, 2.0)
+    assert greedy.choose() == MicroArm(0, 0)
 
 
 def test_the_rivals_formulas_by_hand():
@@ -81,11 +81,12 @@ def test_the_rivals_formulas_by_hand():
 def test_a_pair_or_arm_that_was_never_pulled_comes_first(name):
     policy = make_policy(name).reset(2, [1, 2])
     for _ in range(10):  # somebody else's history: arm 0 only
-        policy.observe(Pull(0, 0), 1.0, 0.5)
-        policy.observe(Pull(0, 1), 1.0, 0.0)
+        policy.observe(MicroArm(0, 0), 1.0, 0.5)
+        policy.observe(MicroArm(0, 1), 1.0, 0.0)
     assert policy.choose().arm == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", LEARNING)
 def test_every_policy_finds_the_best_pair_of_random_games(name):
     seeds = (seed for seed in range(10_000) if random_game(seed).gap > SMALLEST_GAP)
@@ -96,7 +97,13 @@ def test_every_policy_finds_the_best_pair_of_random_games(name):
         assert game.gaps().flat[spent.argmax()] == 0, (name, seed, game)
 
 
-@pytest.mark.parametrize("name", sorted(POLICIES))
+@pytest.mark.parametrize(
+    "name",
+    [
+        name if name == "wait-ucb" else pytest.param(name, marks=pytest.mark.slow)
+        for name in sorted(POLICIES)
+    ],
+)
 def test_units_of_cost_do_not_matter(name):
     plain = random_game(3)
     levels = [0.004 * cost for cost in plain.levels.finish_costs]
@@ -122,21 +129,21 @@ def test_a_policy_can_be_copied_and_pickled_in_mid_game(name):
 
 def test_a_pull_that_overran_its_wait_still_finished_inside_it():
     policy = make_policy("hazard-thompson").reset(1, [1.0, 2.0])
-    policy.observe(Pull(0, 0), reward=1.0, cost=1.01)
+    policy.observe(MicroArm(0, 0), reward=1.0, cost=1.01)
     assert policy.state.counts[0, :, 0].tolist() == [1, 0]
-    policy.observe(Pull(0, 0), reward=0.0, cost=1.0)
+    policy.observe(MicroArm(0, 0), reward=0.0, cost=1.0)
     assert policy.state.counts[0, :, 3].tolist() == [1, 0]
-    policy.observe(Pull(0, 1), reward=0.0, cost=2.0, finished=True)
+    policy.observe(MicroArm(0, 1), reward=0.0, cost=2.0, finished=True)
     assert policy.state.counts[0, :, 0].tolist() == [1, 1]
     # By a real clock a pull that is given up ends a little late.
-    policy.observe(Pull(0, 0), reward=0.0, cost=1.003)
+    policy.observe(MicroArm(0, 0), reward=0.0, cost=1.003)
     assert policy.state.counts[0, :, 3].tolist() == [2, 0]
 
 
 def test_an_auction_knows_a_lost_bid_by_its_cost():
     policy = make_policy("hazard-thompson").reset(1, Levels.bidding([1, 3], participation_cost=2))
-    policy.observe(Pull(0, 1), reward=0.0, cost=2.0)
-    policy.observe(Pull(0, 1), reward=0.0, cost=5.0)
+    policy.observe(MicroArm(0, 1), reward=0.0, cost=2.0)
+    policy.observe(MicroArm(0, 1), reward=0.0, cost=5.0)
     assert policy.state.counts[0, :, 3].tolist() == [0, 1]
     assert policy.state.counts[0, :, 0].tolist() == [0, 1]
 
@@ -157,10 +164,14 @@ def test_bad_input_is_named():
     with pytest.raises(ValueError, match="n_arms must be a whole number"):
         WaitUCB().reset(0, [1])
     with pytest.raises(ValueError, match="is not in this game"):
-        ConstantPolicy(Pull(0, 9)).reset(1, [1, 2])
+        ConstantPolicy(MicroArm(0, 9)).reset(1, [1, 2])
     with pytest.raises(ValueError, match="needs a pair"):
         ConstantPolicy().reset(1, [1, 2])
     policy = WaitUCB().reset(1, [1, 2])
-    for arguments in [(Pull(0, 5), 0.5, 1), (Pull(0, 0), 1.5, 1), (Pull(0, 0), 0.5, float("nan"))]:
+    for arguments in [
+        (MicroArm(0, 5), 0.5, 1),
+        (MicroArm(0, 0), 1.5, 1),
+        (MicroArm(0, 0), 0.5, float("nan")),
+    ]:
         with pytest.raises(ValueError, match=r"pull=|reward|cost"):
             policy.observe(*arguments)

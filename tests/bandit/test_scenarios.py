@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from f2a_tune.bandit import PAPER_SCENARIOS, SCENARIOS, Pull, scenario, simulate
+from f2a_tune.bandit import PAPER_SCENARIOS, SCENARIOS, MicroArm, scenario, simulate
 
 # What the paper's section 5 says of its experiments: (K, D, best level from 0, smallest gap).
 STATED = {
@@ -26,7 +26,7 @@ def test_the_papers_scenarios_meet_its_text(name):
 def test_advertisements_differ_only_by_their_utilities():
     first, second = scenario("ads-1"), scenario("ads-2")
     assert np.allclose(first.delay_probabilities(), second.delay_probabilities())
-    assert (first.best, second.best) == (Pull(1, 2), Pull(0, 2))
+    assert (first.best, second.best) == (MicroArm(1, 2), MicroArm(0, 2))
 
 
 @pytest.mark.parametrize("name", sorted(set(SCENARIOS) - set(PAPER_SCENARIOS)))
@@ -53,9 +53,9 @@ def test_cross_validation_reads_a_replay_table(tmp_path):
 def test_bad_names_and_tables(tmp_path):
     with pytest.raises(ValueError, match=r"'dobling' is unknown: did you mean 'doubling'"):
         scenario("dobling")
-    with pytest.raises(ValueError, match=r"give table=FILE\.npz"):
+    with pytest.raises(ValueError, match=r"Pass table=FILE\.npz"):
         scenario("cross-validation")
-    with pytest.raises(ValueError, match="cross-validation' only"):
+    with pytest.raises(ValueError, match="only allowed with scenario='cross-validation'"):
         scenario("plain", table="x.npz")
     broken = tmp_path / "broken.npz"
     broken.write_text("no table")

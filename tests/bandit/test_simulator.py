@@ -8,8 +8,8 @@ from f2a_tune.bandit import (
     SCENARIOS,
     UCB1,
     ConstantPolicy,
+    MicroArm,
     Policy,
-    Pull,
     SlowSimulationWarning,
     scenario,
     simulate,
@@ -17,6 +17,7 @@ from f2a_tune.bandit import (
 from tests.bandit.games import random_game
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(POLICIES))
 def test_both_paths_make_the_same_pulls(name):
     games = [scenario("doubling"), scenario("ads-1"), scenario("auction"), random_game(7, 4, 5)]
@@ -29,14 +30,16 @@ def test_both_paths_make_the_same_pulls(name):
 
 
 def test_a_checkpoint_knows_only_what_fits():
-    result = simulate(scenario("first"), ConstantPolicy(Pull(0, 9)), 200, 3, checkpoints=[10, 57])
+    result = simulate(
+        scenario("first"), ConstantPolicy(MicroArm(0, 9)), 200, 3, checkpoints=[10, 57]
+    )
     assert result.checkpoints.tolist() == [10, 57, 200]
     cheapest = scenario("first").levels.smallest_cost
     for run in range(3):
         counts = result.pulls_at[run].sum(axis=(1, 2))
         assert (np.diff(counts) >= 0).all()
         assert (counts <= result.checkpoints / cheapest).all()
-    longer = simulate(scenario("first"), ConstantPolicy(Pull(0, 9)), 57, 3, checkpoints=[10])
+    longer = simulate(scenario("first"), ConstantPolicy(MicroArm(0, 9)), 57, 3, checkpoints=[10])
     assert np.array_equal(longer.pulls_at, result.pulls_at[:, :2])
 
 
@@ -83,7 +86,7 @@ class Alternating(Policy):
         pass
 
     def _choose(self):
-        return Pull(self.epoch % self.n_arms, 0)
+        return MicroArm(self.epoch % self.n_arms, 0)
 
     def _learn(self, pull, finish_level, reward, cost):
         pass
@@ -121,8 +124,8 @@ def test_without_numba_it_warns_once_and_gives_the_same(monkeypatch):
         ({"seed": -1}, "seed"),
         ({"seed": 1.5}, "seed"),
         ({"engine": "fast"}, "engine='fast' is unknown"),
-        ({"checkpoints": [50, 20]}, "checkpoints must rise"),
-        ({"checkpoints": [500]}, "checkpoints must rise and end by the budget"),
+        ({"checkpoints": [50, 20]}, "checkpoints must be strictly increasing"),
+        ({"checkpoints": [500]}, "checkpoints must .* not exceed the budget 100"),
         ({"policy": "ucb"}, "policy='ucb' is unknown"),
     ],
 )

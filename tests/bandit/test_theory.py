@@ -7,7 +7,7 @@ from f2a_tune.bandit import (
     PAPER_SCENARIOS,
     ConstantPolicy,
     Game,
-    Pull,
+    MicroArm,
     pull_bound,
     ratio_confidence,
     regret_bound,
@@ -49,7 +49,7 @@ def test_a_constant_policy_earns_its_rate(name):
     budget, runs = 1000.0, 400
     for arm in range(game.n_arms):
         for level in range(game.n_levels):
-            result = simulate(game, ConstantPolicy(Pull(arm, level)), budget, runs)
+            result = simulate(game, ConstantPolicy(MicroArm(arm, level)), budget, runs)
             noise = result.rewards[:, -1].std() / np.sqrt(runs)
             expected = budget * game.rates()[arm, level]
             slack = game.levels.give_up_costs[level] + 4 * noise

@@ -9,6 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+pytestmark = pytest.mark.slow
+
 SCRIPT = Path(__file__).parents[2] / "benchmarks" / "replay.py"
 NEEDED = {"cfo": "flaml", "blendsearch": "flaml", "smac": "smac"}
 CHECKPOINTS = [0.02, 0.05, 0.1, 0.2, 0.5, 1.0]

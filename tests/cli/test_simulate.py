@@ -10,6 +10,8 @@ import pytest
 from f2a_tune.bandit import PAPER_SCENARIOS, SCENARIOS
 from f2a_tune.cli import main
 
+pytestmark = pytest.mark.slow
+
 
 def test_table_json_and_plots(tmp_path, capsys):
     files = {kind: tmp_path / f"out.{kind}" for kind in ("json", "png", "html")}
@@ -75,8 +77,8 @@ def test_cross_validation_from_a_table(tmp_path, capsys):
         ("--seed 1.5", "--seed must be a whole number, got '1.5'"),
         ("--seed inf", "--seed must be a whole number"),
         ("--json .", "is a folder"),
-        ("--scenario cross-validation", "give table=FILE.npz"),
-        ("--table x.npz", "--table is read by"),
+        ("--scenario cross-validation", "Pass table=FILE.npz"),
+        ("--table x.npz", "--table requires"),
         ("--json /nowhere/at/all/out.json", "does not exist"),
         ("--plot out.nonsense --budget 100 --scenario first --policy uniform", "nonsense"),
     ],

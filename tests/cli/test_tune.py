@@ -7,9 +7,11 @@ import select
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 
 import joblib
+import optuna
 import pytest
 
 from f2a_tune.cli import main
@@ -20,6 +22,21 @@ from f2a_tune.cli.values import check_writable, seconds
 pytest.importorskip("pandas")
 
 QUICK = ["--estimator", "linear,knn", "--cv", "3", "--budget", "12s"]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def warm():
+    """Starting the first workers of a process takes seconds, on a busy machine many."""
+    options = ["--estimator", "linear", "--cv", "2", "--budget", "60s", "--quiet"]
+    for jobs in ("1", "2"):
+        main(["tune", "iris", *options, "--space", _one_configuration(), "--jobs", jobs])
+
+
+def _one_configuration():
+    path = os.path.join(tempfile.mkdtemp(), "space.toml")
+    with open(path, "w") as file:
+        file.write("model__C = [1.0]")
+    return path
 
 
 @pytest.fixture(scope="module")
@@ -47,7 +64,7 @@ def test_tune_ends_with_a_table_a_score_a_report_and_a_model(tmp_path, capsys, m
     assert code == 0
     assert "number  " in shown
     assert "best score: 0." in shown
-    assert "rows, kept back: 0." in shown
+    assert "of rows held out: 0." in shown
     assert "configurations were tried in" in shown
     assert report.stat().st_size > 1e6
     assert joblib.load(model).predict(read_table(str(mixed_csv), "2", "no", "auto").X).shape
@@ -80,9 +97,10 @@ def test_few_rows_are_split_more_often(rows, asked, folds, tmp_path):
     assert search.cv.get_n_splits() == folds
 
 
+@pytest.mark.slow
 def test_a_worker_knows_what_a_stored_job_tunes(tmp_path, mixed_csv):
     from f2a_tune.cli.job import JOB, stored_job
-    from f2a_tune.optuna_plugin.storages import opened_storage
+    from f2a_tune.study.storages import opened_storage
 
     storage = ["--storage", f"sqlite:///{tmp_path}/s.db", "--study-name", "mine"]
     command = [sys.executable, "-m", "f2a_tune"]
@@ -140,7 +158,7 @@ def test_in_a_terminal_there_is_a_bar_as_wide_as_it(mixed_csv):
     assert len(frames) > 3
     assert all(len(frame.splitlines()[0]) < 60 for frame in frames)
     assert os.waitstatus_to_exitcode(status) == 0
-    assert "f2a-tune: the search was interrupted" in text
+    assert "f2a-tune: The search was interrupted" in text
     assert "best score: 0." in text
 
 
@@ -150,27 +168,30 @@ def test_in_a_terminal_there_is_a_bar_as_wide_as_it(mixed_csv):
         ("nowhere.csv --target y", "there is no file 'nowhere.csv'"),
         ("digit", "Did you mean the dataset 'digits'?"),
         ("CSV", "--target is missing"),
-        ("CSV --target colour", "--target 'colour' is no column"),
+        ("CSV --target colour", "--target 'colour' is not a column"),
         ("CSV --target -1 --estimator forest", "estimator='forest' is unknown"),
-        ("CSV --target -1 --budget ten-minutes", "--budget 'ten-minutes' must be a duration"),
-        ("CSV --target -1 --budget 0", "must be above zero"),
+        (
+            "CSV --target -1 --budget ten-minutes",
+            "--budget must be a number of seconds or a",
+        ),
+        ("CSV --target -1 --budget 0", "must be a finite number above 0"),
         ("CSV --target -1 --cv 1", "--cv '1' must be at least 2"),
         ("CSV --target -1 --cv -1", "--cv '-1' must be at least 2"),
         ("CSV --target -1 --seed -1", "--seed '-1' must be at least 0"),
         ("CSV --target -1 --jobs 0", "--jobs '0' must be at least 1"),
         ("CSV --target -1 --repeats 0", "--repeats '0' must be at least 1"),
         ("CSV --target -1 --repeats often", "--repeats 'often' must be a whole number"),
-        ("CSV --target -1 --space none.toml", "--space 'none.toml' is not there"),
+        ("CSV --target -1 --space none.toml", "--space 'none.toml' is not a file"),
         ("CSV --target -1 --space BROKEN", "cannot be read as TOML"),
         ("CSV --target -1 --metric speed", "speed"),
         ("CSV --target -1 --task ranking", "--task='ranking' is unknown"),
-        ("CSV --target -1 --task regression", "needs numbers"),
-        ("CSV --target -1 --storage sqlite:///x.db", "go together"),
-        ("CSV --target -1 --resume", "--resume needs"),
-        ("CSV --target -1 --storage nonsense --study-name s", "is no URL"),
-        ("CSV --target -1 --report nowhere/x.html", "no such folder"),
+        ("CSV --target -1 --task regression", "requires a numeric target"),
+        ("CSV --target -1 --storage sqlite:///x.db", "must be passed together"),
+        ("CSV --target -1 --resume", "--resume requires"),
+        ("CSV --target -1 --storage nonsense --study-name s", "is not a URL"),
+        ("CSV --target -1 --report nowhere/x.html", "the folder does not exist"),
         ("CSV --target -1 --holdout 2", "below 1"),
-        ("ONE --target -1", "one value only"),
+        ("ONE --target -1", "only one value"),
         ("CSV --target -1 --estimator no_such_module:make", "cannot be imported"),
     ],
 )
@@ -191,6 +212,7 @@ def test_bad_input_is_one_line_and_code_2(
 @pytest.mark.parametrize("command", ["best", "report", "worker"])
 def test_studies_that_are_not_there(command, capsys, tmp_path):
     storage = f"sqlite:///{tmp_path}/s.db"
+    optuna.create_study(storage=storage, study_name="another")
     assert main([command, "--storage", storage, "--study-name", "none"]) == 2
     assert "'none' is not in the storage" in capsys.readouterr().err
     wrong = "postgresql+psycopg://nobody@127.0.0.1:1/none"
@@ -265,12 +287,12 @@ def test_a_storage_that_is_lost_at_the_end_does_not_cost_the_model(
 ):
     from optuna.exceptions import StorageInternalError
 
-    import f2a_tune.reading
+    import f2a_tune.study.reader
 
     def lost(study):
         raise StorageInternalError("the server is gone")
 
-    monkeypatch.setattr(f2a_tune.reading, "read_study", lost)
+    monkeypatch.setattr(f2a_tune.study.reader, "read_study", lost)
     model = tmp_path / "model.joblib"
     options = [*QUICK, "--save", str(model), "--report", str(tmp_path / "page.html")]
     assert main(["tune", str(mixed_csv), "--target", "-1", *options]) == 0
@@ -307,3 +329,24 @@ def test_files_that_cannot_be_written_are_refused_before_the_work(tmp_path, monk
     with pytest.raises(ValueError, match="cannot be written to"):
         check_writable("--save", str(path))
     check_writable("--save", str(tmp_path / "another.joblib"))
+
+
+def test_a_metric_that_does_not_fit_the_target_is_said_at_once(tmp_path, capsys):
+    path = tmp_path / "text.csv"
+    path.write_text("x,label\n" + "\n".join(f"{i},{'yes' if i % 2 else 'no'}" for i in range(40)))
+    begin = time.monotonic()
+    code = main(["tune", str(path), "--target", "label", "--metric", "f1", "--budget", "300s"])
+    assert code == 2
+    assert time.monotonic() - begin < 150
+    error = capsys.readouterr().err
+    assert "fits failed: ValueError: pos_label=1 is not a valid label" in error
+    assert error.count("\n") == 1
+
+
+@pytest.mark.parametrize("url", ["sqlite:///typo.db", "typo.journal", "journal://typo.journal"])
+@pytest.mark.parametrize("command", ["best", "report"])
+def test_reading_creates_nothing(command, url, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert main([command, "--storage", url, "--study-name", "s"]) == 2
+    assert "there is no file 'typo." in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []

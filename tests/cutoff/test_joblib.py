@@ -7,6 +7,8 @@ import pytest
 
 from f2a_tune.cutoff import run_with_cutoff
 
+pytestmark = pytest.mark.slow
+
 
 def sleep_and_say(seconds):
     time.sleep(seconds)

@@ -183,7 +183,7 @@ def test_spawned_workers_do_the_same():
     environment = {**os.environ, "F2A_TUNE_START_METHOD": "spawn"}
     process = start(code, env=environment, stdin=subprocess.PIPE)
     lines = [process.stdout.readline().strip() for _ in range(4)]
-    assert lines == ["6", "gave_up", "the worker process ended itself with exit code 3", "7"]
+    assert lines == ["6", "gave_up", "the worker process exited with exit code 3", "7"]
     below = descendants(process.pid)
     assert below
     process.communicate("\n", timeout=60)

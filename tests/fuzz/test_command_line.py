@@ -11,9 +11,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from f2a_tune.cli import main
+from tests.fuzz import examples
 
 KEEP = settings(
-    max_examples=60,
+    max_examples=examples(60),
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 WORDS = st.one_of(
@@ -86,6 +87,7 @@ def test_what_is_printed_can_be_read(study, command, capsys):
 CELLS = st.one_of(st.text(",\"'\n;\t é<", max_size=4), st.floats().map(str), st.just("?"))
 
 
+@pytest.mark.slow
 @KEEP
 @given(
     rows=st.lists(st.lists(CELLS, min_size=1, max_size=4), max_size=6),

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from f2a_tune.outcome import ErrorReport, Outcome
+from f2a_tune.outcome import ErrorReport, Kind, Outcome
 from f2a_tune.racing import ModelProposals, Parameter, Race, RandomProposals, Space
 
 SPACE = Space(
@@ -55,7 +55,8 @@ def test_any_order_of_any_outcomes(
 ):
     race = Race(n_folds, budget, maximize=maximize, n_workers=n_workers, timeouts=timeouts)
     proposals = (ModelProposals if model else RandomProposals)(SPACE, 0)
-    units, flying, now, finished = [], [], 0.0, 0
+    units, flying, now = [], [], 0.0
+    finished, failed = set(), set()
     for kind, score, share in events:
         offer = proposals.offer(race.ledger, units, max(race.fresh_cutoff(now), 1e-6))
         assert offer is not None
@@ -81,9 +82,12 @@ def test_any_order_of_any_outcomes(
         outcome = outcome_of(kind, score, share, pull.cutoff_seconds)
         race.tell(pull, outcome)
         now += step * outcome.seconds
-        finished += kind == "finished" and score is not None and math.isfinite(score)
+        if kind == "finished" and score is not None and math.isfinite(score):
+            finished.add(pull.configuration)
+        elif outcome.kind is not Kind.GAVE_UP:
+            failed.add(pull.configuration)
     found = race.recommend(final=True)
-    assert (found is not None) == (finished > 0)
+    assert (found is not None) == bool(finished - failed)
     if found is not None:
         assert math.isfinite(found.mean) or abs(found.mean) > 1e290
         assert 1 <= found.folds_done <= n_folds

@@ -16,7 +16,7 @@ from sklearn.svm import SVC
 
 from f2a_tune.cli.job import space_of_toml
 from f2a_tune.racing import RandomProposals
-from f2a_tune.sklearn_plugin.candidates import CandidateSpace
+from f2a_tune.sklearn_plugin.search_space import SearchSpace
 
 NAMES = ("svc__C", "svc__gamma", "svc__kernel", "svc", "standardscaler__with_mean", "svk__C", "")
 VALUES = st.one_of(
@@ -68,11 +68,11 @@ DICTS = st.dictionaries(st.sampled_from(NAMES), SPECS, max_size=3)
 def test_a_space_is_refused_or_works(given_space):
     estimator = make_pipeline(StandardScaler(), SVC())
     try:
-        space = CandidateSpace(given_space, estimator)
+        space = SearchSpace(given_space, estimator)
     except (ValueError, TypeError):
         return
     assert space.size >= 1
-    assert space.fingerprint == CandidateSpace(given_space, estimator).fingerprint
+    assert space.fingerprint == SearchSpace(given_space, estimator).fingerprint
     proposals, study = RandomProposals(space.space, 0), optuna.create_study()
     units = []
     for _ in range(5):

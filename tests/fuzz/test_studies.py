@@ -23,9 +23,10 @@ from f2a_tune import (
     budget_summary,
     cutoff_of,
 )
-from f2a_tune.reading import read_study
 from f2a_tune.report import html_report
 from f2a_tune.report.text import summary_sentence, table_of_configurations
+from f2a_tune.study.reader import read_study
+from tests.fuzz import examples
 
 X, Y = np.zeros((12, 2)), np.arange(12) % 2
 JSON = st.recursive(
@@ -80,7 +81,7 @@ TRIALS = st.lists(
     max_size=4,
 )
 KEEP = settings(
-    max_examples=40,
+    max_examples=examples(15),
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 
@@ -126,7 +127,7 @@ def look_at(study):
     assert "<script><script>" not in page
     table_of_configurations(reading)
     assert summary_sentence(reading)
-    json.dumps(reading.use.to_attribute())
+    json.dumps(reading.budget.to_attribute())
 
 
 @KEEP
@@ -174,7 +175,8 @@ def search(url, **options):
     )
 
 
-@settings(KEEP, max_examples=15, phases=[Phase.explicit, Phase.reuse, Phase.generate])
+@pytest.mark.slow
+@settings(KEEP, max_examples=examples(15), phases=[Phase.explicit, Phase.reuse, Phase.generate])
 @given(trials=TRIALS, attributes=STUDY_ATTRIBUTES)
 def test_a_spoilt_search_is_resumed_or_refused(begun, tmp_path, trials, attributes):
     path = tmp_path / "s.db"

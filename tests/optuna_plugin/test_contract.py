@@ -13,9 +13,11 @@ from optuna.trial import TrialState, create_trial
 
 from f2a_tune import WaitUCBPruner, WaitUCBSampler, cutoff_of, evaluation_of
 from f2a_tune.clock import VirtualClock
-from f2a_tune.optuna_plugin import running
-from f2a_tune.optuna_plugin.history import GRACE_SECONDS, StudyHistory
-from f2a_tune.optuna_plugin.plan import PLAN, SECONDS, Plan
+from f2a_tune.study import trial_clock
+from f2a_tune.study.attributes import PLAN, SECONDS
+from f2a_tune.study.history import StudyHistory
+from f2a_tune.study.limits import STALE_TRIAL_SECONDS
+from f2a_tune.study.trial_plan import TrialPlan
 from tests.optuna_plugin.virtual import planned, run
 
 
@@ -72,7 +74,8 @@ def test_03_before_trial_may_come_twice_and_keeps_fixed_parameters():
     trial = study.ask()
     before = trial.user_attrs.get(PLAN), cutoff_of(trial)
     again = optuna.Trial(study, trial._trial_id)
-    assert cutoff_of(again) == before[1] < math.inf
+    assert cutoff_of(again) == before[1] == math.inf  # it was told what to run
+    assert again.user_attrs[PLAN] == before[0]
     assert again.suggest_float("x", 0, 1) == 0.123
 
 
@@ -82,10 +85,10 @@ def test_04_a_plan_of_before_trial_reaches_all_hooks(base):
     chosen = sampler(base_sampler=base(seed=0), evaluations_per_configuration=3)
     study = optuna.create_study(sampler=chosen)
     run(study, 60, lambda _: 1.0, bowl)
-    again = [t for t in study.trials if Plan.of(t).again_of is not None]
+    again = [t for t in study.trials if TrialPlan.of(t).again_of is not None]
     assert len(again) >= 5
     for trial in again:
-        first = study.trials[Plan.of(trial).again_of]
+        first = study.trials[TrialPlan.of(trial).again_of]
         assert trial.params == first.params
         assert evaluation_of(trial) > 0
 
@@ -258,11 +261,11 @@ def test_17_a_trial_that_runs_for_too_long_is_not_pending(monkeypatch):
     study = run(optuna.create_study(sampler=sampler()), 10, fast_or_never, bowl)
     ours = study.ask()
     lost = study.ask()
-    running.end(study, lost)  # as in another process
+    trial_clock.stop(study, lost)  # as in another process
     study.ask()
     race = study.sampler._history(study).race
     assert {ours.number, lost.number} <= set(race.in_flight)
-    now.advance(cutoff_of(lost) + GRACE_SECONDS + 1)
+    now.advance(cutoff_of(lost) + STALE_TRIAL_SECONDS + 1)
     study.ask()
     assert lost.number not in race.in_flight
     assert ours.number in race.in_flight  # it is ours, and we would know

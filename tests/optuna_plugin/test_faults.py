@@ -1,7 +1,10 @@
 """Faults that a careful reader found: each has its test."""
 
+import inspect
 import math
+import os
 import signal
+import threading
 import time
 from contextlib import suppress
 
@@ -21,8 +24,10 @@ from f2a_tune import (
     cutoff_of,
     optimize,
 )
-from f2a_tune.optuna_plugin.dead import fail_dead_trials
-from f2a_tune.optuna_plugin.plan import PLAN, SECONDS, Plan
+from f2a_tune.study import stale_trials
+from f2a_tune.study.attributes import PLAN, SECONDS
+from f2a_tune.study.stale_trials import close_stale_trials
+from f2a_tune.study.trial_plan import TrialPlan
 from tests.optuna_plugin.virtual import needs_constraints, run
 
 
@@ -92,11 +97,11 @@ def test_a_trial_that_somebody_closed_does_not_end_the_search():
 
 
 def test_own_trials_are_never_buried(monkeypatch):
-    monkeypatch.setattr("f2a_tune.optuna_plugin.history.GRACE_SECONDS", -1e9)
+    monkeypatch.setattr("f2a_tune.study.history.STALE_TRIAL_SECONDS", -1e9)
     study = optuna.create_study(sampler=WaitUCBSampler(timeouts=[1]))
     trial = study.ask()
-    trial.set_user_attr(PLAN, Plan(cutoff_seconds=1.0, hard=True, number=0).to_attribute())
-    assert fail_dead_trials(study) == []
+    trial.set_user_attr(PLAN, TrialPlan(cutoff_seconds=1.0, hard=True, number=0).to_attribute())
+    assert close_stale_trials(study) == []
 
 
 class Awkward(Exception):
@@ -303,3 +308,61 @@ def test_a_memory_limit_is_kept_where_the_whole_objective_runs_in_a_worker():
 
     with pytest.raises(ValueError, match=r"all 2 fits failed.*MemoryError"):
         optimize(optuna.create_study(), objective, n_trials=1)
+
+
+def test_a_trial_without_a_plan_is_closed_where_all_others_have_one(monkeypatch):
+    """A process that is killed right after it created a trial leaves it open."""
+    study = optuna.create_study(sampler=WaitUCBSampler(seed=0))
+    study.optimize(lambda trial: trial.suggest_float("x", 0, 1), n_trials=2)
+    study.add_trial(create_trial(state=TrialState.RUNNING))
+    assert close_stale_trials(study) == []  # it may be about to get its plan
+    monkeypatch.setattr(stale_trials, "STALE_TRIAL_SECONDS", 0.0)
+    assert close_stale_trials(study) == [2]
+    assert study.trials[2].state is TrialState.FAIL
+
+
+def test_a_trial_of_another_sampler_is_left_alone(monkeypatch):
+    study = optuna.create_study(sampler=RandomSampler(seed=0))
+    study.optimize(lambda trial: trial.suggest_float("x", 0, 1), n_trials=2)
+    study.add_trial(create_trial(state=TrialState.RUNNING))
+    monkeypatch.setattr(stale_trials, "STALE_TRIAL_SECONDS", 0.0)
+    assert close_stale_trials(study) == []
+
+
+def test_a_storage_hears_of_trials_whose_worker_is_gone(tmp_path, monkeypatch):
+    heard = []
+
+    def callback(study, trial):
+        heard.append((trial.number, trial.state))
+
+    name = "heartbeat_stale_trial_callback"
+    if name not in inspect.signature(optuna.storages.RDBStorage).parameters:
+        name = "failed_trial_callback"  # before Optuna 4.9
+    storage = optuna.storages.RDBStorage(f"sqlite:///{tmp_path}/s.db", **{name: callback})
+    study = optuna.create_study(storage=storage, sampler=WaitUCBSampler(seed=0))
+    study.optimize(lambda trial: trial.suggest_float("x", 0, 1), n_trials=1)
+    study.add_trial(create_trial(state=TrialState.RUNNING))
+    monkeypatch.setattr(stale_trials, "STALE_TRIAL_SECONDS", 0.0)
+    close_stale_trials(study)
+    assert heard == [(1, TrialState.FAIL)]
+
+
+def sleeping(trial):
+    trial.suggest_float("x", 0, 1)
+    time.sleep(3600)
+
+
+def test_ctrl_c_says_so_in_the_trials_it_ends():
+    study = optuna.create_study(sampler=WaitUCBSampler(seed=0))
+
+    def press():
+        while len(study.trials) < 2 or not all(trial.params for trial in study.trials):
+            time.sleep(0.01)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    threading.Thread(target=press, daemon=True).start()
+    with pytest.raises(KeyboardInterrupt):
+        optimize(study, sleeping, n_jobs=2)
+    errors = [trial.user_attrs["f2a:error"] for trial in study.trials]
+    assert len(errors) == 2
+    assert all("interrupted" in error for error in errors), errors

@@ -10,6 +10,8 @@ import pytest
 
 optunahub = pytest.importorskip("optunahub")
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2] / "docs" / "optunahub" / "package"
 PACKAGE = ROOT / "samplers" / "wait_ucb"
 

@@ -10,7 +10,8 @@ from optuna.trial import TrialState
 
 from f2a_tune import WaitUCBSampler, best_configuration, cutoff_of, evaluation_of
 from f2a_tune.bandit import HazardThompson
-from f2a_tune.optuna_plugin.plan import SECONDS, Plan
+from f2a_tune.study.attributes import SECONDS
+from f2a_tune.study.trial_plan import TrialPlan
 from tests.optuna_plugin.virtual import planned, run
 
 
@@ -20,7 +21,7 @@ def sampler(**options):
 
 
 def plans(study):
-    return [Plan.from_attributes(trial.user_attrs) for trial in study.trials]
+    return [TrialPlan.from_attributes(trial.user_attrs) for trial in study.trials]
 
 
 def test_the_cutoff_is_learned(storage, study_name):
@@ -245,7 +246,7 @@ def test_values_that_are_no_numbers(value):
 @pytest.mark.parametrize(
     ("options", "error", "words"),
     [
-        ({"timeouts": [4, 1]}, ValueError, "timeouts must rise"),
+        ({"timeouts": [4, 1]}, ValueError, "timeouts must be strictly increasing"),
         ({"timeouts": [-1, 1]}, ValueError, "timeouts must be finite and above 0"),
         ({"timeouts": []}, ValueError, "timeouts must not be empty"),
         ({"timeouts": 5}, TypeError, "timeouts must be a sequence"),
@@ -255,7 +256,7 @@ def test_values_that_are_no_numbers(value):
         ({"base_sampler": "tpe"}, TypeError, "base_sampler must be an Optuna sampler"),
         ({"base_sampler": RandomSampler}, TypeError, "give an instance"),
         ({"policy": "wait-ubc"}, ValueError, "did you mean 'wait-ucb'"),
-        ({"policy": "wait-ucb"}, ValueError, "timeouts must be given"),
+        ({"policy": "wait-ucb"}, ValueError, "requires timeouts="),
         ({"exploration": -1}, ValueError, "exploration"),
     ],
 )

@@ -4,7 +4,7 @@ import optuna
 import pytest
 
 from f2a_tune import cutoff_of
-from f2a_tune.optuna_plugin.plan import SECONDS
+from f2a_tune.study.attributes import SECONDS
 
 needs_constraints = pytest.mark.skipif(
     not hasattr(optuna.Trial, "set_constraint"), reason="trials of this Optuna have none"

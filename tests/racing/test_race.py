@@ -104,6 +104,7 @@ def test_a_chosen_pull_is_not_handed_out_yet():
     assert runner.ledger.n == 0
 
 
+@pytest.mark.slow
 def test_slow_is_better_is_not_ruined_by_cutoffs():
     regrets = {True: [], False: []}
     for run in range(120):
@@ -292,7 +293,7 @@ def test_time_is_kept_for_the_one_that_can_be_validated():
         runner.tell(pull, Outcome.finished(score, seconds))
     situation = runner.situation(now=75.0)
     if situation.contenders.unstarted[0] * 9 > 25:
-        assert situation.reserved_for != 0
+        assert 0 not in {reservation.index for reservation in situation.reservations}
         assert situation.allowed_seconds(0) < 25
 
 
@@ -365,7 +366,7 @@ def test_every_pull_says_why():
     runner = race()
     reasons = [pull.reason for pull in play(runner, seconds, scores).pulls]
     assert all(reasons)
-    assert any("fresh draw" in reason for reason in reasons)
+    assert any("new configuration" in reason for reason in reasons)
     assert any("to beat the leader" in reason for reason in reasons)
 
 
@@ -431,7 +432,7 @@ def test_out_of_memory_is_a_failure():
         ({"policy": 3}, TypeError, "policy"),
         ({"policy": "wait-ucb", "budget_seconds": math.inf}, ValueError, "timeouts"),
         ({"timeouts": []}, ValueError, "timeouts"),
-        ({"timeouts": [2, 1]}, ValueError, "rise"),
+        ({"timeouts": [2, 1]}, ValueError, "strictly increasing"),
         ({"timeouts": [-1, 1]}, ValueError, "timeouts"),
         ({"timeouts": "1,2"}, TypeError, "timeouts"),
         ({"timeouts": 3}, TypeError, "timeouts"),

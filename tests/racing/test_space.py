@@ -121,5 +121,5 @@ def test_bad_spaces():
         Space((a, a))
     with pytest.raises(ValueError, match="must come before"):
         Space((Parameter("b", "float", 0, 1, active_if=(("a", (1,)),)), a))
-    with pytest.raises(ValueError, match="no choice"):
+    with pytest.raises(ValueError, match="not one of the choices"):
         MIXED.encode({"model": "forests"})

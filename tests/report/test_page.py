@@ -11,8 +11,8 @@ from scipy.stats import uniform
 
 from f2a_tune import F2ASearchCV
 from f2a_tune.outcome import Kind
-from f2a_tune.reading import read_study
 from f2a_tune.report import html_report, summary_sentence, write_report
+from f2a_tune.study.reader import read_study
 from tests.sklearn_plugin.test_search import Toy, X, Y
 
 NASTY = "<script>alert(1)</script><img src=x onerror=alert(2)>"
@@ -37,7 +37,7 @@ def test_what_is_read_is_what_was_done(searched):
     assert reading.winner.params["quality"] == searched.best_params_["quality"]
     assert reading.winner.mean == pytest.approx(searched.best_score_)
     assert len(reading.configurations) == len(searched.cv_results_["params"])
-    use, written = reading.use, searched.budget_
+    use, written = reading.budget, searched.budget_
     assert use.total_seconds == pytest.approx(written.total_seconds, rel=0.02)
     assert (use.n_finished, use.n_given_up) == (written.n_finished, written.n_given_up)
     assert use.finished_seconds == pytest.approx(written.finished_seconds)

@@ -17,20 +17,28 @@ EXPECTED = {
 }
 
 
-def searches():
-    yield F2ASearchCV(Ridge(), {"alpha": [0.1, 1.0]}, **OPTIONS)
-    yield F2ASearchCV(LogisticRegression(), {"C": [0.1, 1.0]}, **OPTIONS)
-    yield F2ASearchCV(make_pipeline(PCA(), Ridge()), {"ridge__alpha": [0.1, 1.0]}, **OPTIONS)
-    yield F2ASearchCV(
+CLASSIFIER = F2ASearchCV(LogisticRegression(), {"C": [0.1, 1.0]}, **OPTIONS)
+OTHERS = [
+    F2ASearchCV(Ridge(), {"alpha": [0.1, 1.0]}, **OPTIONS),
+    F2ASearchCV(make_pipeline(PCA(), Ridge()), {"ridge__alpha": [0.1, 1.0]}, **OPTIONS),
+    F2ASearchCV(
         make_pipeline(PCA(), LogisticRegression()),
         {"logisticregression__C": [0.1, 1.0]},
         **OPTIONS,
-    )
+    ),
+]
 
 
 @pytest.mark.filterwarnings("ignore")
-@parametrize_with_checks(list(searches()), expected_failed_checks=lambda _: EXPECTED)
+@parametrize_with_checks([CLASSIFIER], expected_failed_checks=lambda _: EXPECTED)
 def test_checks(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+@parametrize_with_checks(OTHERS, expected_failed_checks=lambda _: EXPECTED)
+def test_checks_of_other_searches(estimator, check):
     check(estimator)
 
 

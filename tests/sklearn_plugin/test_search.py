@@ -29,6 +29,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
+from f2a_tune.cutoff import CutoffPool
 from f2a_tune.outcome import Kind
 from f2a_tune.sklearn_plugin import (
     F2ASearchCV,
@@ -39,6 +40,13 @@ from f2a_tune.sklearn_plugin import (
 X, Y = load_iris(return_X_y=True)
 # Generous: what is tested ends when its configurations are done, however slow the machine is.
 PLENTY = 300
+
+
+@pytest.fixture(scope="module", autouse=True)
+def warm():
+    """Starting the first workers of a process takes seconds, which small budgets do not have."""
+    for n_jobs in (1, 2):
+        search(Toy(), {"quality": [0.5]}, cv=2, n_jobs=n_jobs).fit(X, Y)
 
 
 class Toy(ClassifierMixin, BaseEstimator):
@@ -172,10 +180,9 @@ def test_an_error_score_does_not_make_a_winner_of_what_has_failed():
 
 def test_workers_that_cannot_start_any_more_do_not_cost_the_result(monkeypatch):
     from f2a_tune.cutoff.launcher import WorkerStartError
-    from f2a_tune.sklearn_plugin import players
 
     found = search(Toy(), {"quality": uniform(0, 1)}, cv=2)
-    n_calls, really = 0, players.CutoffPool.perform
+    n_calls, really = 0, CutoffPool.perform
 
     def perform(pool, call):
         nonlocal n_calls
@@ -184,7 +191,7 @@ def test_workers_that_cannot_start_any_more_do_not_cost_the_result(monkeypatch):
             raise WorkerStartError("worker processes cannot start: no more files")
         return really(pool, call)
 
-    monkeypatch.setattr(players.CutoffPool, "perform", perform)
+    monkeypatch.setattr(CutoffPool, "perform", perform)
     with pytest.warns(RuntimeWarning, match="no more files"):
         found.fit(X, Y)
     assert found.best_score_ > 0
@@ -212,13 +219,13 @@ def test_an_error_of_a_fit_is_not_taken_for_one_of_the_storage():
 
 
 def test_all_given_up_says_what_to_change():
-    with pytest.raises(ValueError, match=r"no fit finished within time_budget=6: .* given up"):
+    with pytest.raises(ValueError, match=r"no fit finished within time_budget=6\. .* given up"):
         search(Toy(seconds=3600.0), {"quality": uniform(0, 1)}, time_budget=6).fit(X, Y)
 
 
 def test_a_partly_validated_winner_is_said_so():
-    with pytest.warns(PartialValidationWarning, match="of them"):
-        found = search(Toy(seconds=1.0), {"quality": [0.3]}, time_budget=16, cv=20).fit(X, Y)
+    with pytest.warns(PartialValidationWarning, match="of 20 folds only"):
+        found = search(Toy(0.3, seconds=1.0), {"quality": [0.3]}, time_budget=16, cv=20).fit(X, Y)
     assert 0 < found.cv_results_["n_folds_done"][0] < 20
     assert found.best_score_ == pytest.approx(0.3)
 
@@ -341,7 +348,7 @@ def test_scikit_learns_progress_bar_works_for_killed_pulls():
     from sklearn.callback import ProgressBar
 
     space = {"quality": [0.1, 0.9], "seconds": [0.001, 3600.0]}
-    found = search(Toy(), space, time_budget=8, cv=2, timeouts=[0.5]).set_callbacks(ProgressBar())
+    found = search(Toy(), space, cv=2, timeouts=[0.5]).set_callbacks(ProgressBar())
     assert found.fit(X, Y).best_score_ == 0.9
 
 
@@ -389,11 +396,13 @@ def test_a_second_ctrl_c_raises():
         found.fit(X, Y)
 
 
-def test_nothing_is_fitted_that_could_not_be_refitted_in_time():
-    space = {"quality": [0.5], "seconds": [2.5]}
-    with pytest.raises(ValueError, match="time_budget=10"):
-        search(Toy(), space, time_budget=10, cv=2).fit(X, Y)
-    assert search(Toy(), space, time_budget=60, cv=2, refit=False).fit(X, Y).best_score_ == 0.5
+def test_a_fit_that_can_hardly_be_refitted_in_time_is_better_than_nothing():
+    space = {"quality": [0.4], "seconds": [2.5]}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # it may be a fold's model
+        found = search(Toy(0.4, 2.5), space, time_budget=15, cv=2).fit(X, Y)
+    assert found.best_score_ == 0.4
+    assert found.best_estimator_.seconds == 2.5
 
 
 RESUMED = """
@@ -436,11 +445,11 @@ def test_killed_and_resumed(tmp_path):
     assert all(seconds > 0 for seconds in spent)
     used_up = search(Toy(), space, resume=True, **{**options, "time_budget": sum(spent) / 2})
     assert used_up.fit(X, Y).budget_.n_finished == 0
-    with pytest.raises(ValueError, match="is in the storage already: give resume=True"):
+    with pytest.raises(ValueError, match=r"already exists in the storage\. Pass resume=True"):
         search(Toy(), space, **options).fit(X, Y)
-    with pytest.raises(ValueError, match="a search with other data"):
+    with pytest.raises(ValueError, match="was created with different data"):
         search(Toy(), space, resume=True, **options).fit(X[:140], Y[:140])
-    with pytest.raises(ValueError, match="a search with other space"):
+    with pytest.raises(ValueError, match="was created with different space"):
         search(Toy(), {"quality": [0.1]}, resume=True, **options).fit(X, Y)
 
 
@@ -448,14 +457,14 @@ def test_killed_and_resumed(tmp_path):
     ("options", "error", "words"),
     [
         ({"time_budget": 0}, ValueError, "time_budget must be a finite number above 0, got 0"),
-        ({"time_budget": "60"}, TypeError, "time_budget"),
+        ({"time_budget": "soon"}, ValueError, "time_budget"),
         ({"time_budget": math.inf}, ValueError, "time_budget"),
-        ({"timeouts": [2, 1]}, ValueError, "timeouts must rise"),
+        ({"timeouts": [2, 1]}, ValueError, "timeouts must be strictly increasing"),
         ({"policy": "rase"}, ValueError, "did you mean 'race'"),
         ({"proposals": "tpe"}, ValueError, "proposals='tpe' is unknown"),
         ({"max_configurations": 0}, ValueError, "max_configurations"),
-        ({"storage": "sqlite://"}, ValueError, "needs a study_name"),
-        ({"resume": True}, ValueError, "resume=True needs a storage"),
+        ({"storage": "sqlite://"}, ValueError, "also requires study_name"),
+        ({"resume": True}, ValueError, "resume=True also requires storage="),
         ({"cv": 1}, ValueError, "'cv' parameter of F2ASearchCV"),
         ({"scoring": "acuracy"}, ValueError, "acuracy"),
         ({"memory": 0}, ValueError, "memory"),

@@ -1,7 +1,8 @@
-"""Compiled twins of the policies (numba, extra ``[sim]``): a policy goes in, its kernel comes out.
+"""Simulation kernels compiled with numba (extra ``[sim]``), one per policy class.
 
-A kernel plays a whole run on the ledger. It is compiled from the policy's own functions, so that
-both paths make the same pulls.
+A kernel plays a whole run and records it in the ledger. It is compiled from the policy's own
+``decide`` and ``learn``, so that both engines make the same pulls. Every helper function that
+these two call must be registered below.
 """
 
 from __future__ import annotations
@@ -15,12 +16,12 @@ import numpy as np
 
 from f2a_tune.bandit import statistics
 from f2a_tune.bandit.compiled.player import Run, compile_player
-from f2a_tune.bandit.environment import Ledger
+from f2a_tune.bandit.environment import GameLedger
 from f2a_tune.bandit.game import Tables
 from f2a_tune.bandit.policies import IndexPolicy, Policy, wait_ucb, wilson_programming
 from f2a_tune.bandit.policies.base import ArrayPolicy
 
-Kernel = Callable[[Tables, Ledger, np.random.Generator], None]
+Kernel = Callable[[Tables, GameLedger, np.random.Generator], None]
 
 for _helper in (
     statistics.add_pull,
@@ -36,12 +37,12 @@ for _helper in (
 
 
 def is_compilable(policy: Policy) -> bool:
-    """Whether there is a kernel: for our own policies, not for a user's subclass."""
+    """Return whether a policy has a kernel: true for the policies of this package only."""
     return isinstance(policy, ArrayPolicy) and type(policy).__module__.startswith("f2a_tune.")
 
 
 def kernel_of(policy: ArrayPolicy) -> Kernel:
-    """A function that plays this policy, which has just been reset, for one run."""
+    """Return a function that plays one run with this policy, which must have been reset."""
     run = _player(type(policy))
     return lambda tables, ledger, rng: run(tables, ledger, policy.state, rng, policy.rng)
 

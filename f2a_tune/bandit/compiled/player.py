@@ -1,8 +1,8 @@
-"""The one compiled loop: draw an outcome, charge it to the budget, let the policy learn.
+"""The compiled loop of a simulation run, shared by all policies.
 
-The policy's own ``decide`` and ``learn`` are compiled into it (see `ArrayPolicy`). Budget and
-reward are kept in local numbers, and arrays are handed over one by one rather than in tuples:
-counting references and spilling arguments would cost more than the rest of a pull.
+The policy's own ``decide`` and ``learn`` are inlined into it (see `ArrayPolicy`). Budget and
+reward are local variables, and arrays are passed one by one instead of in tuples: otherwise
+reference counting and register spilling would take longer than the rest of a pull.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numba
 from numba.extending import register_jitable
 
 from f2a_tune.bandit import environment
-from f2a_tune.bandit.policies.base import Choice
+from f2a_tune.bandit.policies.base import Choice, Observation
 
 draw_outcome = register_jitable(environment.draw_outcome)
 pass_checkpoints = register_jitable(environment.pass_checkpoints)
@@ -24,20 +24,17 @@ Run = Callable[..., None]
 
 
 def compile_player(decide: Callable[..., Choice], learn: Callable[..., bool]) -> Run:
-    """A compiled ``run(tables, ledger, state, rng, policy_rng)`` for this policy."""
+    """Return the compiled ``run(tables, ledger, state, rng, policy_rng)`` of a policy."""
     inlined = numba.njit(forceinline=True)
     decide, learn = inlined(decide), inlined(learn)
 
     @numba.njit(nogil=True)
     def run(tables, ledger, state, rng, policy_rng):  # type: ignore[no-untyped-def]
         cumulative, finish_levels, rewards, finish_costs, give_up_costs = tables
-        pairs, counts, arms, ladder, settings = state
         pulls = ledger.pulls
         spent, earned, limit, epoch = 0.0, 0.0, ledger.checkpoints[0], 0
         while True:
-            arm, level, stands_for = decide(
-                pairs, counts, arms, ladder, settings, epoch, policy_rng
-            )
+            arm, level, stands_for = decide(state, epoch, policy_rng)
             for _ in range(stands_for):
                 outcome = draw_outcome(cumulative, arm, rng)
                 finish_level = finish_levels[arm, outcome]
@@ -53,19 +50,7 @@ def compile_player(decide: Callable[..., Choice], learn: Callable[..., bool]) ->
                 earned += reward
                 pulls[arm, level] += 1
                 epoch += 1
-                if learn(
-                    pairs,
-                    counts,
-                    arms,
-                    ladder,
-                    settings,
-                    arm,
-                    level,
-                    finish_level,
-                    reward,
-                    cost,
-                    policy_rng,
-                ):
+                if learn(state, Observation(arm, level, finish_level, reward, cost), policy_rng):
                     break
 
     return cast(Run, run)

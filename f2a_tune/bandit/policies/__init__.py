@@ -1,4 +1,4 @@
-"""Policies by name: in goes a name such as ``"wait-ucb"``, out comes a fresh policy."""
+"""The bandit policies, and a registry that creates them by name, such as ``"wait-ucb"``."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ PAPER_POLICIES = ("wait-ucb", "ucb-simplex", "budget-ucb")
 
 
 def make_policy(name: str) -> Policy:
-    """A fresh policy of this name."""
+    """Return a new policy object with default settings; ``name`` is a key of `POLICIES`."""
     return POLICIES[known_name("policy", name, POLICIES)]()
 
 

@@ -1,7 +1,8 @@
-"""What every policy is: reset for a game's shape, then ``choose`` and ``observe`` in turn.
+"""Base classes of the bandit policies.
 
-A policy sees pulls, rewards and costs, never the game; so the same object plays a simulation or
-sits in a user's own loop. Arms and levels count from 0, ties go to the lowest index.
+A policy is reset for a number of arms and levels; then ``choose`` and ``observe`` are called in
+turn. It sees pulls, rewards and costs but never the game, so it works in a simulation as well as
+in a user's own loop. Arms and levels are numbered from 0, and ties go to the lowest index.
 """
 
 from __future__ import annotations
@@ -13,14 +14,17 @@ from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
-from f2a_tune.bandit.game import Pull
+from f2a_tune.bandit.game import MicroArm
 from f2a_tune.bandit.levels import Floats, Levels
 from f2a_tune.bandit.statistics import cost_ladder, new_counts
 from f2a_tune.checks import positive_integer, real_number
 
 
 class Policy(ABC):
-    """Chooses which macro-arm to pull and how long to wait.
+    """Base class of policies, which choose the macro-arm to pull and how long to wait for it.
+
+    Call `reset` once, then `choose` and `observe` for every pull. A subclass implements
+    ``_start``, ``_choose`` and ``_learn``.
 
     Examples
     --------
@@ -40,7 +44,22 @@ class Policy(ABC):
     def reset(
         self, n_arms: int, levels: Levels | Iterable[Any], seed: int | np.random.Generator = 0
     ) -> Self:
-        """Forget everything and prepare for ``n_arms`` macro-arms and these waiting levels."""
+        """Forget all observations and prepare for a new game.
+
+        Parameters
+        ----------
+        n_arms : int
+            Number of macro-arms (configurations).
+        levels : Levels or iterable of float
+            Waiting levels: the times after which a pull may be given up, strictly increasing.
+        seed : int or numpy.random.Generator, default=0
+            Source of random numbers for policies that draw some.
+
+        Returns
+        -------
+        Policy
+            The policy itself.
+        """
         self.n_arms = positive_integer("n_arms", n_arms)
         self.levels = levels if isinstance(levels, Levels) else Levels.waiting(levels)
         self.n_levels = len(self.levels)
@@ -49,94 +68,115 @@ class Policy(ABC):
         self._start()
         return self
 
-    def choose(self) -> Pull:
-        """The pair to pull now."""
+    def choose(self) -> MicroArm:
+        """Return the pair of macro-arm and waiting level to pull next."""
         self._require_reset()
         return self._choose()
 
     def observe(
-        self, pull: Pull, reward: float, cost: float, *, finished: bool | None = None
+        self, pull: MicroArm, reward: float, cost: float, *, finished: bool | None = None
     ) -> None:
-        """Learn what a pull paid and cost.
+        """Update the policy with the reward and cost of a pull.
 
-        ``finished`` says whether it finished by its wait. Left out, it is read off: a pull that
-        paid something, or ended before its wait was over, has finished.
+        Parameters
+        ----------
+        pull : MicroArm
+            The pull, as returned by `choose`.
+        reward : float
+            Reward in [0, 1]; 0 for a pull that was given up.
+        cost : float
+            Time or money that was spent, in the unit of the levels.
+        finished : bool, default=None
+            Whether the pull finished before it was given up. With None, a pull counts as finished
+            if its reward is positive or its cost is below that of giving up.
         """
         self._require_reset()
         reward, cost = real_number("reward", reward), real_number("cost", cost)
         if not (0 <= pull.arm < self.n_arms and 0 <= pull.level < self.n_levels):
             raise ValueError(
-                f"pull={pull!r} is not in this game of {self.n_arms} arms, {self.n_levels} levels."
+                f"pull={pull!r} is not in this game, which has {self.n_arms} arms and "
+                f"{self.n_levels} levels."
             )
         if not 0 <= reward <= 1:
-            raise ValueError(f"reward must lie in [0, 1], got {reward!r}: rescale it first.")
+            raise ValueError(f"reward must lie in [0, 1], got {reward!r}. Rescale it first.")
         if not (math.isfinite(cost) and cost >= 0):
             raise ValueError(f"cost must be a finite number of at least 0, got {cost!r}.")
         if finished is None:
             finished = reward > 0 or self._ended_by_itself(pull.level, cost)
-        # A pull that ran past its wait by the clock's slack still finished inside its level.
+        # The measured time may slightly exceed the wait; the pull still finished in its level.
         inside = min(self.levels.finish_level(cost), pull.level)
         finish_level = inside if finished else self.n_levels
         self.epoch += 1
-        # A clock may read 0 for a quick pull, and a rate needs a cost.
+        # The measured time of a quick pull may be 0, but a rate needs a positive cost.
         self._learn(pull, finish_level, reward, max(cost, 1e-9 * self.levels.smallest_cost))
 
     def _ended_by_itself(self, level: int, cost: float) -> bool:
         given_up = self.levels.give_up_costs[level]
-        if self.levels.finish_costs[level] > given_up:  # an auction: winning costs more
+        if self.levels.finish_costs[level] > given_up:  # in an auction, winning costs more
             return not math.isclose(cost, given_up, rel_tol=1e-9)
-        # A pull that is given up by a real clock ends a little after its wait.
+        # In real time, a pull that is given up ends slightly after its wait.
         return cost < given_up * (1 - 1e-9)
 
     def _require_reset(self) -> None:
         if not hasattr(self, "levels"):
             raise RuntimeError(
-                f"{type(self).__name__} does not know its game yet: "
-                "call reset(n_arms=…, levels=…) first."
+                f"{type(self).__name__} has not been reset for a game. "
+                "First call reset(n_arms=…, levels=…)."
             )
 
     @abstractmethod
     def _start(self) -> None:
-        """Make the statistics of a new game."""
+        """Initialize the statistics for a new game."""
 
     @abstractmethod
-    def _choose(self) -> Pull: ...
+    def _choose(self) -> MicroArm: ...
 
     @abstractmethod
-    def _learn(self, pull: Pull, finish_level: int, reward: float, cost: float) -> None:
-        """Take one observation in; ``finish_level`` is D for a pull that was given up."""
+    def _learn(self, pull: MicroArm, finish_level: int, reward: float, cost: float) -> None:
+        """Process one observation; ``finish_level`` is D for a pull that was given up."""
 
 
 class Choice(NamedTuple):
-    """A pair to pull, and for how many pulls it may stand before ``decide`` is asked again."""
+    """A pair to pull, and the number of pulls for which it holds before ``decide`` is needed."""
 
     arm: int
     level: int
     pulls: int
 
 
+class Observation(NamedTuple):
+    """What a pull has shown."""
+
+    arm: int
+    level: int
+    finish_level: int
+    """The level at which it finished; above ``level`` if it was given up."""
+    reward: float
+    cost: float
+
+
 class State(NamedTuple):
-    """All that a policy knows, as arrays; each says in its module what its columns mean."""
+    """The complete state of a policy as arrays; each policy's module defines the columns."""
 
     pairs: Floats
-    """K × D × …: per macro-arm and level."""
+    """Numbers per macro-arm and level (K × D × …)."""
     counts: Floats
-    """K × D × 4: what `statistics` counts, for policies that learn about all levels at once."""
+    """Counts of `statistics` (K × D × 4), for policies that learn about all levels at once."""
     arms: Floats
-    """K × …: per macro-arm."""
+    """Numbers per macro-arm (K × …)."""
     ladder: Floats
-    """D × …: per level; costs first."""
+    """Numbers per level (D × …); the two costs come first."""
     settings: Floats
-    """Numbers of the whole policy."""
+    """Numbers that apply to the whole policy."""
 
 
 class ArrayPolicy(Policy):
-    """A policy whose state is arrays and whose two decisions are plain functions of them.
+    """Base class of policies that the simulator can compile.
 
-    ``decide(*state, epoch, rng)`` returns a `Choice`; ``learn(*state, arm, level, finish_level,
-    reward, cost, rng)`` takes one observation in and returns True if the choice may not stand for
-    further pulls. Both use nothing but their arguments and `math`, so the simulator can compile
-    them as they stand.
+    The state is a tuple of arrays, and the policy consists of two static functions:
+    ``decide(state, epoch, rng)`` returns a `Choice`, and ``learn(state, observation, rng)``
+    processes one observation and returns True if the current choice must not be repeated. Both may
+    use only their arguments and `math`, so that numba can compile them unchanged.
     """
 
     decide: ClassVar[Callable[..., Choice]]
@@ -145,7 +185,7 @@ class ArrayPolicy(Policy):
 
     @abstractmethod
     def new_state(self) -> State:
-        """The state before the first pull."""
+        """Return the state before the first pull."""
 
     def blank_state(
         self,
@@ -155,7 +195,7 @@ class ArrayPolicy(Policy):
         ladder: Floats | None = None,
         settings: Iterable[float] = (),
     ) -> State:
-        """A state of zeros in the shape of the game."""
+        """Return a state of zeros in the shape of the game."""
         return State(
             pairs=np.zeros((self.n_arms, self.n_levels, pair_columns)),
             counts=new_counts(self.n_arms, self.n_levels),
@@ -167,9 +207,11 @@ class ArrayPolicy(Policy):
     def _start(self) -> None:
         self.state = self.new_state()
 
-    def _choose(self) -> Pull:
-        choice = type(self).decide(*self.state, self.epoch, self.rng)
-        return Pull(int(choice.arm), int(choice.level))
+    def _choose(self) -> MicroArm:
+        choice = type(self).decide(self.state, self.epoch, self.rng)
+        return MicroArm(int(choice.arm), int(choice.level))
 
-    def _learn(self, pull: Pull, finish_level: int, reward: float, cost: float) -> None:
-        type(self).learn(*self.state, pull.arm, pull.level, finish_level, reward, cost, self.rng)
+    def _learn(self, pull: MicroArm, finish_level: int, reward: float, cost: float) -> None:
+        type(self).learn(
+            self.state, Observation(pull.arm, pull.level, finish_level, reward, cost), self.rng
+        )

@@ -1,4 +1,4 @@
-"""An upper bound on an arm's best rate, by dynamic programming over its levels."""
+"""A policy that bounds every arm's best rate from above by dynamic programming over levels."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from f2a_tune.bandit.levels import Floats
-from f2a_tune.bandit.policies.base import ArrayPolicy, Choice, State
+from f2a_tune.bandit.policies.base import ArrayPolicy, Choice, Observation, State
 from f2a_tune.bandit.statistics import (
     FINISH_COST,
     FINISHED,
@@ -20,33 +20,43 @@ from f2a_tune.bandit.statistics import (
 )
 from f2a_tune.checks import positive_number
 
-# Bisection steps: the bound is known to ten digits of the largest possible rate.
+# Bisection steps: 34 give the bound to ten digits of the largest possible rate.
 BISECTIONS = 34
-# A bound is kept until the epoch, or the pulls behind it, have grown by this share.
+# A bound is reused until the epoch, or the number of pulls behind it, has grown by this share.
 GROWTH = 0.01
-# From so many observations on, the variance is estimated well enough to narrow the interval.
+# With fewer observations, the variance estimate is too unreliable to narrow the interval.
 VARIANCE_MINIMUM = 30.0
 NO_LIMIT = float(1 << 52)
-# Columns of arms: the bound, the level to wait to, the epoch until which both hold, and whether
-# they are out of date already.
+# Columns of arms: the bound, the level to wait until, the epoch until which both are valid, and
+# whether new pulls have already made them invalid.
 RATE, WAIT, LIMIT, STALE = 0, 1, 2, 3
-# Column of pairs: how many pulls may still end at a level before its arm's bound is out of date.
+# Column of pairs: number of pulls that may still end at a level before the bound becomes invalid.
 ALLOWANCE = 0
-# Setting.
+# Setting: ρ, the width of the Wilson intervals.
 RHO = 0
 
 
 class WilsonProgramming(ArrayPolicy):
-    r"""Optimism by dynamic programming with Wilson intervals (ours; no regret bound is proved).
+    r"""Optimism by dynamic programming with Wilson intervals.
 
-    G_k is the largest g for which waiting optimally, at a price of g per unit of cost, still
-    breaks even: W_1(g) ≥ 0, where going on into level i is worth W_i(g) = U_i − g·(its cost) and
-    U_i is a Wilson upper bound (z² = 2ρ·ln(s+1), n = Y_i pulls seen there) of the mean of: the
-    reward if the pull finishes there, else max(W_{i+1}, 0). Where at least 30 pulls were seen the
-    interval is narrowed by their variance. The arm of the highest G_k is pulled, waiting to the
-    last level before going on stops being worth it; the first pull of every arm waits to the end.
-    A bound is kept until the epoch has grown by 1 %, or at some level more pulls have ended than
-    1 % of Y_i.
+    This policy is our own, and no regret bound has been proved for it.
+
+    The index G_k of an arm is the largest g for which optimal waiting, at a price of g per unit of
+    cost, still breaks even: W_1(g) ≥ 0. Here W_i(g) = U_i − g·(cost of level i) is the value of
+    waiting through level i. U_i is a Wilson upper bound (z² = 2ρ·ln(s+1), n = Y_i pulls that
+    entered the level) on the mean of a variable that equals the reward if the pull finishes in
+    level i, and max(W_{i+1}, 0) otherwise. With at least 30 pulls, the interval is narrowed by
+    their variance.
+
+    The policy pulls the arm with the highest G_k and waits until the level after which waiting is
+    no longer worth its price. The first pull of every arm waits until the last level. To save
+    time, a bound is reused until the epoch has grown by 1 %, or more pulls have ended at some
+    level than 1 % of Y_i.
+
+    Parameters
+    ----------
+    rho : float, default=0.25
+        Width of the Wilson intervals. A larger value explores more.
     """
 
     name = "wilson-programming"
@@ -55,7 +65,7 @@ class WilsonProgramming(ArrayPolicy):
         self.rho = positive_number("rho", rho)
 
     def new_state(self) -> State:
-        """Before the first pull every arm is worth one pull to the last level."""
+        """Return the initial state, in which every arm is due for a pull to the last level."""
         state = self.blank_state(pair_columns=1, arm_columns=4, settings=[self.rho])
         state.arms[:, RATE] = np.inf
         state.arms[:, WAIT] = self.n_levels - 1
@@ -63,52 +73,34 @@ class WilsonProgramming(ArrayPolicy):
         return state
 
     @staticmethod
-    def decide(
-        pairs: Floats,
-        counts: Floats,
-        arms: Floats,
-        ladder: Floats,
-        settings: Floats,
-        epoch: int,
-        rng: np.random.Generator,
-    ) -> Choice:
-        """Renew the bounds that are out of date and return the best arm's pair."""
+    def decide(state: State, epoch: int, rng: np.random.Generator) -> Choice:
+        """Recompute the bounds that are no longer valid and return the best arm's pair."""
         best, limit = 0, NO_LIMIT
-        for arm in range(len(arms)):
-            if arms[arm, STALE] > 0 or epoch >= arms[arm, LIMIT]:
-                z_squared = 2.0 * settings[RHO] * math.log(epoch + 1.0)
-                rate, level = optimistic_rate(counts, arm, ladder, z_squared)
-                arms[arm, RATE] = rate
-                arms[arm, WAIT] = level
-                arms[arm, LIMIT] = epoch + 1 + math.floor(GROWTH * epoch)
-                arms[arm, STALE] = 0.0
-                for later in range(len(ladder)):
-                    pairs[arm, later, ALLOWANCE] = math.floor(GROWTH * entered(counts, arm, later))
-            limit = min(limit, arms[arm, LIMIT])
-            if arms[arm, RATE] > arms[best, RATE]:
+        for arm in range(len(state.arms)):
+            if state.arms[arm, STALE] > 0 or epoch >= state.arms[arm, LIMIT]:
+                z_squared = 2.0 * state.settings[RHO] * math.log(epoch + 1.0)
+                rate, level = optimistic_rate(state.counts, arm, state.ladder, z_squared)
+                state.arms[arm, RATE] = rate
+                state.arms[arm, WAIT] = level
+                state.arms[arm, LIMIT] = epoch + 1 + math.floor(GROWTH * epoch)
+                state.arms[arm, STALE] = 0.0
+                for later in range(len(state.ladder)):
+                    state.pairs[arm, later, ALLOWANCE] = math.floor(
+                        GROWTH * entered(state.counts, arm, later)
+                    )
+            limit = min(limit, state.arms[arm, LIMIT])
+            if state.arms[arm, RATE] > state.arms[best, RATE]:
                 best = arm
-        return Choice(best, int(arms[best, WAIT]), int(limit - epoch))
+        return Choice(best, int(state.arms[best, WAIT]), int(limit - epoch))
 
     @staticmethod
-    def learn(
-        pairs: Floats,
-        counts: Floats,
-        arms: Floats,
-        ladder: Floats,
-        settings: Floats,
-        arm: int,
-        level: int,
-        finish_level: int,
-        reward: float,
-        cost: float,
-        rng: np.random.Generator,
-    ) -> bool:
-        """Count the pull; True if the level where it ended has seen more than the bound allows."""
-        count_pull(counts, arm, level, finish_level, reward)
-        ended = min(finish_level, level)
-        pairs[arm, ended, ALLOWANCE] -= 1.0
-        if pairs[arm, ended, ALLOWANCE] < 0:
-            arms[arm, STALE] = 1.0
+    def learn(state: State, seen: Observation, rng: np.random.Generator) -> bool:
+        """Count the pull; return True if the arm's bound must be recomputed."""
+        count_pull(state.counts, seen.arm, seen.level, seen.finish_level, seen.reward)
+        ended = min(seen.finish_level, seen.level)
+        state.pairs[seen.arm, ended, ALLOWANCE] -= 1.0
+        if state.pairs[seen.arm, ended, ALLOWANCE] < 0:
+            state.arms[seen.arm, STALE] = 1.0
             return True
         return False
 
@@ -116,7 +108,7 @@ class WilsonProgramming(ArrayPolicy):
 def optimistic_rate(
     counts: Floats, arm: int, ladder: Floats, z_squared: float
 ) -> tuple[float, int]:
-    """G_k and the level to wait to."""
+    """Return G_k and the level to wait until."""
     low, high = 0.0, 1.0 / min(ladder[0, FINISH_COST], ladder[0, GIVE_UP_COST])
     for _ in range(BISECTIONS):
         middle = 0.5 * (low + high)
@@ -131,10 +123,10 @@ def optimistic_rate(
 def value_of_going_on(
     counts: Floats, arm: int, ladder: Floats, z_squared: float, price: float
 ) -> tuple[float, int]:
-    """W_1 at this price, and the level to wait to."""
+    """Return W_1 at this price and the level to wait until."""
     value, wait, running = 0.0, len(ladder) - 1, 0.0
     for level in range(len(ladder) - 1, -1, -1):
-        # In an auction a won pull costs more than a lost one; in a waiting game this is 0.
+        # In an auction, a won pull costs more than a lost one. In a waiting game this is 0.
         paid = price * (ladder[level, FINISH_COST] - ladder[level, GIVE_UP_COST])
         other = max(value, 0.0) + paid
         finished = counts[arm, level, FINISHED]
@@ -153,7 +145,10 @@ def value_of_going_on(
 
 
 def wilson_upper(mean: float, square: float, count: float, z_squared: float) -> float:
-    """Upper end of the Wilson interval of a mean in [0, 1], narrowed by the variance if known."""
+    """Return the upper end of the Wilson interval of a mean in [0, 1].
+
+    With enough observations, the interval is narrowed by the estimated variance.
+    """
     spread = mean * (1.0 - mean)
     if count >= VARIANCE_MINIMUM and spread > 0:
         z_squared *= min(1.0, max((square - mean * mean) / spread, 2.0 / count))

@@ -1,4 +1,4 @@
-"""The same plots as still pictures, drawn with matplotlib (extra ``[plot]``)."""
+"""Static matplotlib versions of the plots in `f2a_tune.visualization` (extra ``[plot]``)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Cumulative regret with bands, delay distributions above: the layout of the paper's figures."""
+"""Static matplotlib figure of cumulative regret, in the layout of the paper's figures."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ PANEL_WIDTH, PANEL_HEIGHT = 4.2, 4.6
 
 
 def plot_regret(simulations: Simulation | Iterable[Simulation]) -> Any:
-    """Draw a matplotlib ``Figure`` of regret over budget, one panel a game.
+    """Plot delay distributions and regret over budget with matplotlib, one panel per game.
 
-    Lines are means over the runs, bands one standard deviation; both axes are logarithmic.
+    Lines are means over the runs, and bands are one standard deviation. Both axes are logarithmic.
     """
     panels = panels_of(simulations)
     try:
@@ -57,7 +57,7 @@ def _draw(cell: Any, panel: Panel, colours: dict[str, str]) -> None:
     for result in panel.simulations:
         mean, sd = result.mean(), result.sd()
         colour = colours[result.policy]
-        # A logarithmic axis has no place for 0: what is below one unit is drawn at the edge.
+        # A logarithmic axis cannot show 0, so values below 0.1 are drawn at 0.1.
         axes.plot(result.checkpoints, np.maximum(mean, 0.1), color=colour, lw=1.5)
         low, high = np.maximum(mean - sd, 0.1), np.maximum(mean + sd, 0.1)
         axes.fill_between(result.checkpoints, low, high, color=colour, alpha=0.2, lw=0)

@@ -1,4 +1,4 @@
-"""Plots of a search as still pictures: a study in, a matplotlib figure out."""
+"""Static matplotlib figures of a search."""
 
 from __future__ import annotations
 
@@ -13,43 +13,43 @@ from f2a_tune.visualization._panels import missing
 if TYPE_CHECKING:
     from optuna import Study
 
-    from f2a_tune.reading import StudyReading
+    from f2a_tune.study.view import StudyView
 
 SYMBOLS = {"circle": "o", "x": "x", "square": "s", "diamond": "D", "star": "*"}
 
 
-def plot_time_account(study: Study | StudyReading) -> Any:
-    """Where the time went: fits that finished, were given up or failed, refit and overhead."""
+def plot_time_account(study: Study | StudyView) -> Any:
+    """Plot the seconds of finished, given-up and failed fits, of the refit and of overhead."""
     return figure_of(_charts.time_account(_charts.reading_of(study)))
 
 
-def plot_best_over_time(study: Study | StudyReading) -> Any:
-    """The best fully validated mean over the seconds spent."""
+def plot_best_over_time(study: Study | StudyView) -> Any:
+    """Plot the best fully validated mean score over the seconds spent."""
     return figure_of(_charts.best_over_time(_charts.reading_of(study)))
 
 
-def plot_race(study: Study | StudyReading) -> Any:
-    """Scores of all folds by configuration, with the means of the fully validated."""
+def plot_race(study: Study | StudyView) -> Any:
+    """Plot the scores of all folds by configuration, and means of fully validated ones."""
     return figure_of(_charts.race(_charts.reading_of(study)))
 
 
-def plot_cutoffs(study: Study | StudyReading) -> Any:
-    """Seconds of fits and the learned cutoffs over time, on a logarithmic scale."""
+def plot_cutoffs(study: Study | StudyView) -> Any:
+    """Plot durations of fits and learned cutoffs over time, on a logarithmic scale."""
     return figure_of(_charts.cutoffs(_charts.reading_of(study)))
 
 
-def plot_reward_per_second(study: Study | StudyReading) -> Any:
-    """Reward per second of fits, as the paper counts it, with ranks as rewards."""
+def plot_reward_per_second(study: Study | StudyView) -> Any:
+    """Plot the reward per second of fits as in the paper, with score ranks as rewards."""
     return figure_of(_charts.reward_per_second(_charts.reading_of(study)))
 
 
-def plot_parallel_coordinates(study: Study | StudyReading) -> Any:
-    """Configurations as lines through their parameters, coloured by score."""
+def plot_parallel_coordinates(study: Study | StudyView) -> Any:
+    """Plot configurations as lines through their parameter values, coloured by score."""
     return parallel_figure_of(_charts.parallel(_charts.reading_of(study)))
 
 
 def figure_of(chart: Chart) -> Any:
-    """A matplotlib figure of a chart."""
+    """Draw a chart with matplotlib."""
     figure = _figure()
     axes = figure.subplots()
     for series in chart.series:
@@ -82,7 +82,7 @@ def _draw(axes: Any, series: Series) -> None:
 
 
 def parallel_figure_of(chart: Parallel) -> Any:
-    """A matplotlib figure of parallel coordinates."""
+    """Draw parallel coordinates with matplotlib."""
     figure = _figure()
     from matplotlib import colormaps
 

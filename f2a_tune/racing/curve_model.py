@@ -1,0 +1,327 @@
+"""A model of learning curves: what a configuration may reach at each level, and in how long.
+
+One Gaussian process over (configuration, logarithm of the effort) predicts scores, as normal
+scores of their ranks. Another one over configurations predicts the seconds. Growing a fit is worth
+the expected improvement at the level where it is best to stop, per second until then. Looking only
+at the next level would miss fits that improve late.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtr, ndtri
+
+from f2a_tune.racing.curves import Curves
+from f2a_tune.racing.gaussian import GaussianProcess, Hyperparameters
+from f2a_tune.racing.ledger import Estimates, Ledger, mean_ranks
+from f2a_tune.racing.proposals import LEADERS, LEAST_SECONDS, REMAINING_NOISE
+
+Floats = NDArray[np.float64]
+Indices = NDArray[np.intp]
+
+# Largest number of looks and of seconds that the processes are conditioned on.
+MOST_LOOKS = 140
+MOST_TIMES = 100
+# All looks of this many best configurations are among them: they show how curves go on.
+FULL_CURVES = 10
+# Largest number of levels that are considered as a place to stop.
+MOST_HORIZONS = 6
+# Seconds of a fit grow with this power of its effort while nothing is known about them.
+EFFORT_POWER = 1.0
+# A step to the next level is believed to raise normal scores by this much, with the weight of one
+# configuration. Without it, a model that has seen no growth would not expect any.
+PRIOR_GAIN = 0.3
+# Spread of the scores near the top is measured over this many best configurations.
+TOP = 10
+
+
+@dataclass(frozen=True)
+class TimeLeft:
+    """The time that a configuration may still take."""
+
+    seconds: float
+    """Wall-clock seconds that are left."""
+    first_look_seconds: float
+    """Seconds after which a new configuration is paused, also before its first look."""
+    validation_fits: float
+    """Fits that must follow one after another, after the first fold, to use a configuration."""
+    overhead_seconds: float
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """What is expected of some configurations; arrays have one entry per configuration."""
+
+    worth: Floats
+    """Expected improvement per second, at the best level to stop at; 0 if none can be reached."""
+    seconds: Floats
+    """Configurations × levels: expected seconds of a fit until each level."""
+
+
+class CurveModel:
+    """The model, conditioned on all looks so far.
+
+    Parameters
+    ----------
+    ledger : Ledger
+        A ledger with curves and at least one score.
+    known : ndarray of shape (n_configurations, n_features)
+        Features of all configurations of the ledger.
+    scales : tuple of Hyperparameters
+        Length scales of the previous model of scores and of seconds.
+    """
+
+    def __init__(
+        self, ledger: Ledger, known: Floats, scales: tuple[Hyperparameters, Hyperparameters]
+    ) -> None:
+        assert ledger.curves is not None
+        self.curves: Curves = ledger.curves
+        self._known = known
+        self._estimates = ledger.estimates()
+        self._times = _log_ratio(self.curves.efforts)
+        rows, levels, values, folds = _looks(self.curves, ledger, self._estimates)
+        self._process = self._score_process(ledger, rows, levels, values, folds, scales[0])
+        self._clock = _Seconds(ledger, self.curves, rows, levels, known, scales[1])
+        self.scales = (self._process.hyperparameters, self._clock.scales)
+
+    def _score_process(
+        self,
+        ledger: Ledger,
+        rows: Indices,
+        levels: Indices,
+        values: Floats,
+        folds: Floats,
+        scales: Hyperparameters,
+    ) -> GaussianProcess:
+        normal = _normal_scores(values)
+        chosen = _informative(rows, normal)
+        self.score_unit = _unit(values, normal)
+        self._rise = _rise(rows, levels, normal, self.curves.n_levels)
+        normal = normal - self._rise[levels]
+        noise = 1.0 / folds - 1.0 / ledger.n_folds + REMAINING_NOISE
+        points, times = self._known[rows[chosen]], self._times[levels[chosen]]
+        normal, noise = normal[chosen], noise[chosen]
+        process = GaussianProcess(points, normal, noise, scales, len(rows), times)
+        running = np.flatnonzero((self.curves.level < 0) & ledger.pending.any(axis=1))
+        if len(running):
+            # Running configurations enter with their expected value, so that the model does not
+            # propose almost the same ones again.
+            believed = process.predict(self._known[running], self._times[:1])[0]
+            process = GaussianProcess(
+                np.concatenate([points, self._known[running]]),
+                np.concatenate([normal, believed]),
+                np.concatenate([noise, np.ones(len(running))]),
+                process.hyperparameters,
+                len(rows),
+                np.concatenate([times, np.full(len(running), self._times[0])]),
+            )
+        leaders = self._estimates.scored[:LEADERS]
+        at = self.curves.level[leaders]
+        everywhere = process.predict(self._known[leaders], self._times)[0].reshape(
+            -1, len(self._times)
+        )
+        best = everywhere[np.arange(len(leaders)), at] + self._rise[at]
+        self._best = self._goal = float(best.max())
+        return process
+
+    def forecast_paused(self, rows: Indices, left: TimeLeft) -> Forecast:
+        """Return what is expected of growing the first fold of configurations further."""
+        seconds = self._clock.of_paused(rows)
+        start, spent = self.curves.reached[rows, 0], self.curves.spent[rows, 0]
+        found = self._levels(self._known[rows], start, seconds, spent, left)
+        # What a paused configuration may become, without luck, is what others must beat.
+        reach = np.where(found.possible, found.mean, -np.inf).max(axis=1)
+        order = np.argsort(-reach)
+        goal = np.full(len(rows), max(self._best, float(reach[order[0]])))
+        goal[order[0]] = max(self._best, float(reach[order[1]])) if len(rows) > 1 else self._best
+        self._goal = float(max(self._best, reach[order[0]]))
+        return Forecast(found.worth(goal), seconds)
+
+    def forecast_new(self, features: Floats, left: TimeLeft) -> Forecast:
+        """Return what is expected of configurations that have not been tried.
+
+        Call it after `forecast_paused`: they must beat what the paused ones may become.
+        """
+        seconds = self._clock.of_new(features)
+        start, spent = np.full(len(features), -1), np.zeros(len(features))
+        found = self._levels(features, start, seconds, spent, left)
+        worth = found.worth(np.full(len(features), self._goal))
+        return Forecast(worth * self._clock.in_time(features, left.first_look_seconds), seconds)
+
+    def _levels(
+        self, features: Floats, start: Indices, seconds: Floats, spent: Floats, left: TimeLeft
+    ) -> _Levels:
+        horizons = _horizons(self.curves.n_levels)
+        mean, deviation = self._process.predict(features, self._times[horizons])
+        until = seconds[:, horizons]
+        growing = np.maximum(until - spent[:, None], 0.0) + left.overhead_seconds
+        validating = left.validation_fits * until
+        ahead = horizons[None, :] > start[:, None]
+        return _Levels(
+            mean.reshape(until.shape) + self._rise[horizons],
+            deviation.reshape(until.shape),
+            growing,
+            validating,
+            ahead & (growing + validating <= left.seconds),
+        )
+
+
+@dataclass(frozen=True)
+class _Levels:
+    """Predictions for configurations × levels to stop at."""
+
+    mean: Floats
+    deviation: Floats
+    growing: Floats
+    """Seconds until the level."""
+    validating: Floats
+    """Seconds of all other folds until the level."""
+    possible: NDArray[np.bool_]
+    """Whether the level is ahead and can be reached in time."""
+
+    def worth(self, goal: Floats) -> Floats:
+        """Return the largest expected improvement on each configuration's goal per second."""
+        away = (self.mean - goal[:, None]) / self.deviation
+        chance = ndtr(away)
+        density = np.exp(-0.5 * away * away) / math.sqrt(2.0 * math.pi)
+        gain = self.deviation * (away * chance + density)
+        # What becomes the leader must be validated.
+        worth = gain / (self.growing + chance * self.validating)
+        return np.asarray(np.where(self.possible, worth, 0.0).max(axis=1))
+
+
+class _Seconds:
+    """Seconds of fits as a power of their effort, with a factor that depends on the parameters."""
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        curves: Curves,
+        rows: Indices,
+        levels: Indices,
+        known: Floats,
+        scales: Hyperparameters,
+    ) -> None:
+        self._curves, self._logs = curves, np.log(curves.efforts)
+        seconds = np.nanmean(curves.seconds[rows, :, levels], axis=1) + LEAST_SECONDS
+        self.power = _power(rows, self._logs[levels], np.log(seconds))
+        is_last = np.append(rows[1:] != rows[:-1], True)
+        factors = np.log(seconds[is_last]) - self.power * self._logs[levels[is_last]]
+        # A fit that was paused before its first look is believed to take twice as long until then.
+        unseen = np.flatnonzero((curves.level < 0) & (ledger.waited > 0))
+        least = np.log(2.0 * ledger.waited[unseen]) - self.power * self._logs[0]
+        timed, factors = np.append(rows[is_last], unseen), np.append(factors, least)
+        chosen = timed.argsort()[-MOST_TIMES:]
+        noise = np.ones(len(chosen))
+        self._process = GaussianProcess(
+            known[timed[chosen]], factors[chosen], noise, scales, len(timed)
+        )
+        self.scales = self._process.hyperparameters
+
+    def of_new(self, features: Floats) -> Floats:
+        """Seconds until every level, for configurations that have not been tried."""
+        factors = self._process.predict(features)[0]
+        return np.asarray(np.exp(factors[:, None] + self.power * self._logs[None, :]))
+
+    def in_time(self, features: Floats, seconds: float) -> Floats:
+        """Probability that a configuration reaches its first level within these seconds."""
+        mean, deviation = self._process.predict(features)
+        deviation = np.sqrt(deviation**2 + self._process.noise_variance)
+        away = math.log(max(seconds, 1e-9)) - mean - self.power * self._logs[0]
+        return np.asarray(ndtr(away / deviation))
+
+    def of_paused(self, rows: Indices) -> Floats:
+        """Seconds until every level, from the looks of the configurations themselves."""
+        curves = self._curves
+        reached = curves.reached[rows, 0]
+        seconds = curves.seconds[rows, 0, reached][:, None]
+        ratio = curves.efforts[None, :] / curves.efforts[reached][:, None]
+        by_power = seconds * np.maximum(ratio, 1.0) ** self.power
+        before = np.maximum(reached - 1, 0)
+        step = (curves.efforts[reached] - curves.efforts[before])[:, None]
+        earlier = curves.seconds[rows, 0, before][:, None]
+        ahead = np.maximum(curves.efforts[None, :] - curves.efforts[reached][:, None], 0.0)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            by_rate = seconds + ahead * (seconds - earlier) / step
+        # The last step shows the rate without the start of the fit.
+        return np.asarray(np.where(np.isfinite(by_rate) & (step > 0), by_rate, by_power))
+
+
+def _log_ratio(efforts: Floats) -> Floats:
+    """Logarithms of the efforts, scaled to [0, 1]."""
+    logs = np.log(efforts / efforts[0])
+    return np.asarray(logs / logs[-1]) if logs[-1] > 0 else logs
+
+
+def _looks(
+    curves: Curves, ledger: Ledger, estimates: Estimates
+) -> tuple[Indices, Indices, Floats, Floats]:
+    """Row, level, mean score without fold offsets, and number of folds of every look."""
+    scores = curves.scores - estimates.offsets[None, :, None]
+    known = ~np.isnan(scores)
+    folds = known.sum(axis=1)
+    rows, levels = np.nonzero((folds > 0) & ~ledger.failed[:, None])
+    totals = np.where(known, scores, 0.0).sum(axis=1)
+    count = folds[rows, levels].astype(np.float64)
+    return rows, levels, totals[rows, levels] / count, count
+
+
+def _normal_scores(values: Floats) -> Floats:
+    order = np.argsort(-values, kind="stable")
+    ranks = np.empty(len(values))
+    ranks[order] = mean_ranks(values[order])
+    return np.asarray(-ndtri((ranks - 0.5) / len(values)))
+
+
+def _unit(values: Floats, normal: Floats) -> float:
+    """Normal scores per unit of the score, near the top."""
+    order = np.argsort(-values, kind="stable")[: TOP + 1]
+    spread = float(values[order[0]] - values[order[-1]])
+    return float(normal[order[0]] - normal[order[-1]]) / spread if spread > 0 else 0.0
+
+
+def _informative(rows: Indices, normal: Floats) -> Indices:
+    """Indices of the looks that the scores are modelled with."""
+    if len(rows) <= MOST_LOOKS:
+        return np.arange(len(rows))
+    last = np.flatnonzero(np.append(rows[1:] != rows[:-1], True))
+    ordered = last[np.argsort(-normal[last], kind="stable")]
+    chosen = np.zeros(len(rows), dtype=bool)
+    chosen[ordered[: MOST_LOOKS // 2]] = True
+    chosen |= np.isin(rows, rows[ordered[:FULL_CURVES]])
+    others = np.flatnonzero(~chosen)
+    missing = max(MOST_LOOKS - int(chosen.sum()), 0)
+    even = np.linspace(0, len(others) - 1, min(missing, len(others))).round().astype(np.intp)
+    chosen[others[even]] = True
+    return np.flatnonzero(chosen)
+
+
+def _rise(rows: Indices, levels: Indices, normal: Floats, n_levels: int) -> Floats:
+    """Mean rise of the normal scores from the first level to each level."""
+    steps = np.flatnonzero((rows[1:] == rows[:-1]) & (levels[1:] == levels[:-1] + 1))
+    counts = np.bincount(levels[steps], minlength=n_levels - 1)
+    totals = np.bincount(levels[steps], normal[steps + 1] - normal[steps], n_levels - 1)
+    return np.append(0.0, np.cumsum((totals + PRIOR_GAIN) / (counts + 1)))
+
+
+def _horizons(n_levels: int) -> Indices:
+    """Levels to stop at, the last one included."""
+    return np.unique(np.linspace(0, n_levels - 1, min(n_levels, MOST_HORIZONS)).round()).astype(
+        np.intp
+    )
+
+
+def _power(rows: Indices, efforts: Floats, seconds: Floats) -> float:
+    """Median growth of the log seconds with the log effort, within configurations."""
+    same = rows[1:] == rows[:-1]
+    rises = efforts[1:][same] - efforts[:-1][same]
+    if not len(rises):
+        return EFFORT_POWER
+    slopes = (seconds[1:][same] - seconds[:-1][same]) / rises
+    # The last steps matter: a fit's start weighs less there.
+    weights = np.argsort(rises)[-max(len(rises) // 2, 1) :]
+    return float(np.clip(np.median(slopes[weights]), 0.3, 1.3))

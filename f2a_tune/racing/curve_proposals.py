@@ -1,0 +1,183 @@
+"""Proposals for fits that grow: new configurations, and paused ones to continue.
+
+All are compared by what growing them is worth per second (`curve_model`). A part of the draws
+is random, because the model may be wrong. The constants were tuned with ``benchmarks/replay.py``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from f2a_tune.racing.curve_model import CurveModel, TimeLeft
+from f2a_tune.racing.gaussian import Floats, Hyperparameters
+from f2a_tune.racing.ledger import Estimates, Ledger
+from f2a_tune.racing.offer import Growth, Offer
+from f2a_tune.racing.proposals import (
+    FEWEST_SCORED,
+    PARENTS,
+    DrawnRows,
+    Proposals,
+    RandomProposals,
+    stream,
+)
+from f2a_tune.racing.space import Space
+
+# Share of the decisions that are a random draw.
+EXPLORE_SHARE = 0.1
+# Candidates for a new configuration: random rows, and neighbours of the best configurations.
+RANDOM_CANDIDATES = 90
+NEAR_CANDIDATES = 60
+# Largest number of paused configurations that are compared.
+MOST_PAUSED = 60
+# A new configuration is grown to the highest level that takes at most this share of the budget.
+FIRST_SHARE = 0.003
+# A step to the next level takes at least this share of the budget, which limits the decisions.
+LEAST_STEP_SHARE = 0.0005
+# The first configuration is grown for this share of the budget, so that a result comes soon that
+# can be used.
+OPENING_SHARE = 0.008
+CURVE_STREAM = 2
+
+
+class CurveProposals:
+    """Proposals by expected improvement per second.
+
+    Parameters
+    ----------
+    space : Space
+        The space to draw from.
+    budget_seconds : float
+        Seconds of the whole search.
+    seed : int, default=0
+        Seed of the random numbers.
+    random : Proposals, default=None
+        Source of the random draws. None means `RandomProposals` of the same space.
+    """
+
+    def __init__(
+        self,
+        space: Space,
+        budget_seconds: float,
+        seed: int = 0,
+        random: Proposals | None = None,
+    ) -> None:
+        self.space, self.budget_seconds, self.seed = space, budget_seconds, seed
+        self.random = RandomProposals(space, seed) if random is None else random
+        width = space.features(np.full((1, len(space.parameters)), np.nan)).shape[1]
+        self._scales = Hyperparameters.unfitted(width), Hyperparameters.unfitted(width)
+        self._drawn = DrawnRows(space)
+
+    def offer(self, ledger: Ledger, units: Sequence[Floats], left: TimeLeft) -> Offer | None:
+        """Return the configuration to try next, with paused ones that may be better.
+
+        Without a new configuration that is worth anything, the offer's ``unit`` is None.
+        """
+        assert ledger.curves is not None
+        estimates = ledger.estimates()
+        if estimates.n_scored < FEWEST_SCORED:
+            return self._random(ledger, units, left)
+        rng = stream(self.seed, ledger.n_pulls, CURVE_STREAM)
+        self._drawn.follow(units)
+        model = CurveModel(ledger, self._drawn.features, self._scales)
+        self._scales = model.scales
+        if rng.random() < EXPLORE_SHARE:
+            drawn = self.random.offer(ledger, units, left.seconds)
+            if drawn is not None:
+                return self._explored(model, drawn, left)
+        return self._best(model, ledger, units, estimates, left, rng)
+
+    def _random(self, ledger: Ledger, units: Sequence[Floats], left: TimeLeft) -> Offer | None:
+        drawn = self.random.offer(ledger, units, left.seconds)
+        if drawn is None:
+            return None
+        first = self._first_growth(ledger)
+        if first is not None:
+            return Offer(drawn.unit, level=0, grown=(first,))
+        return Offer(drawn.unit, level=0, explores=True)
+
+    def _first_growth(self, ledger: Ledger) -> Growth | None:
+        """Return the next step of the first configuration, while it may be grown."""
+        curves = ledger.curves
+        assert curves is not None
+        if ledger.n != 1 or ledger.pending[0, 0] or curves.ended[0, 0] or ledger.failed[0]:
+            return None
+        level, spent = int(curves.reached[0, 0]) + 1, float(curves.spent[0, 0])
+        if not 0 < level < curves.n_levels or spent > OPENING_SHARE * self.budget_seconds:
+            return None
+        seconds = spent * float(curves.efforts[level] / curves.efforts[level - 1] - 1.0)
+        return Growth(0, math.inf, level, seconds)
+
+    def _explored(self, model: CurveModel, drawn: Offer, left: TimeLeft) -> Offer:
+        forecast = model.forecast_new(self.space.features(drawn.unit[None, :]), left)
+        level = self._first_level(forecast.seconds[0])
+        seconds = float(forecast.seconds[0, level])
+        return Offer(drawn.unit, level=level, seconds=seconds, explores=True)
+
+    def _best(
+        self,
+        model: CurveModel,
+        ledger: Ledger,
+        units: Sequence[Floats],
+        estimates: Estimates,
+        left: TimeLeft,
+        rng: np.random.Generator,
+    ) -> Offer | None:
+        grown = self._grown(model, ledger, left)
+        candidates = self._candidates(units, estimates, rng)
+        if not len(candidates):
+            drawn = self.random.offer(ledger, units, left.seconds)
+            candidates = np.zeros((0, 0)) if drawn is None else drawn.unit[None, :]
+        if not len(candidates):
+            return None
+        forecast = model.forecast_new(self.space.features(candidates), left)
+        best = int(forecast.worth.argmax())
+        level = self._first_level(forecast.seconds[best])
+        return Offer(
+            unit=candidates[best],
+            seconds=float(forecast.seconds[best, level]),
+            worth=float(forecast.worth[best]),
+            level=level,
+            grown=grown,
+            score_unit=model.score_unit,
+        )
+
+    def _grown(self, model: CurveModel, ledger: Ledger, left: TimeLeft) -> tuple[Growth, ...]:
+        """Return paused configurations, those with the largest worth first."""
+        curves, estimates = model.curves, ledger.estimates()
+        reached = curves.reached[:, 0]
+        open_ = (reached >= 0) & (reached < curves.n_levels - 1) & ~curves.ended[:, 0]
+        open_ &= ~ledger.failed & ~ledger.pending[:, 0]
+        rows = estimates.scored[open_[estimates.scored]][:MOST_PAUSED]
+        if not len(rows):
+            return ()
+        forecast = model.forecast_paused(rows, left)
+        found = []
+        for place in np.argsort(-forecast.worth, kind="stable"):
+            row, seconds = int(rows[place]), forecast.seconds[place]
+            level = self._next_level(seconds, int(reached[row]))
+            spent = float(curves.spent[row, 0])
+            step = max(float(seconds[level]) - spent, 0.0)
+            found.append(Growth(row, float(forecast.worth[place]), level, step))
+        return tuple(found)
+
+    def _candidates(
+        self, units: Sequence[Floats], estimates: Estimates, rng: np.random.Generator
+    ) -> Floats:
+        """Return random rows and neighbours of the best rows, without those already drawn."""
+        parents = np.array([units[row] for row in estimates.scored[:PARENTS]])
+        near = self.space.neighbours(np.resize(parents, (NEAR_CANDIDATES, parents.shape[1])), rng)
+        pool = np.concatenate([self.space.sample(rng, RANDOM_CANDIDATES), near])
+        return self._drawn.without(pool)
+
+    def _first_level(self, seconds: Floats) -> int:
+        affordable = np.flatnonzero(seconds <= FIRST_SHARE * self.budget_seconds)
+        return int(affordable[-1]) if len(affordable) else 0
+
+    def _next_level(self, seconds: Floats, reached: int) -> int:
+        least = seconds[reached] + LEAST_STEP_SHARE * self.budget_seconds
+        ahead = np.flatnonzero(seconds >= least)
+        ahead = ahead[ahead > reached]
+        return int(ahead[0]) if len(ahead) else len(seconds) - 1

@@ -1,0 +1,163 @@
+"""The rule of a race whose fits grow: what to start, continue, or run on another fold.
+
+Macro-arms are the configurations, and a micro-arm is how much longer to wait for one of them.
+Growing the first fold of a configuration and running another fold are compared by the expected
+improvement of the final recommendation per second. Giving up becomes a choice that can be taken
+back, because a paused fit can be continued.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+from scipy.special import ndtr
+
+from f2a_tune.racing.contenders import Contenders
+from f2a_tune.racing.offer import Growth, Offer
+from f2a_tune.racing.pull import Pull
+from f2a_tune.racing.rule import (
+    Candidate,
+    RacingRule,
+    Situation,
+    another_fold,
+    due_pull,
+    last_call,
+    of_use,
+    reserved_or_leftover,
+)
+
+# The cutoff of a step is this multiple of its expected seconds: a paused fit loses nothing.
+STEP_MULTIPLE = 3.0
+# Shortest cutoff of a step, as a share of the budget. While there is no score, it doubles whenever
+# this many configurations were paused before their first look.
+LEAST_CUTOFF_SHARE = 0.01
+STREAK = 3
+# Longest cutoff of a first look, in units of the shortest cutoff.
+LONGEST_FIRST_LOOK = 2.0
+
+
+class GrowthRule(RacingRule):
+    """Chooses pulls with a level. It keeps no state of its own."""
+
+    def choose(self, situation: Situation) -> Pull | None:
+        """Return the pull with the largest expected improvement per second."""
+        if not situation.ledger.n_scored:
+            baseline = last_call(situation)
+            if baseline is not None:
+                return _with_level(baseline, situation)
+        due = due_pull(situation)
+        if due is not None:
+            return _with_level(due, situation)
+        found = [_started(situation), _grown(situation), _validated(situation)]
+        candidates = [candidate for candidate in found if candidate is not None]
+        if candidates:
+            return max(candidates, key=lambda candidate: candidate.rate).pull
+        pull = reserved_or_leftover(situation)
+        return None if pull is None else _with_level(pull, situation)
+
+
+def _started(situation: Situation) -> Candidate | None:
+    """Return a new configuration, if it is worth anything."""
+    offer = situation.offer
+    if not situation.reservoir_open or offer is None or offer.level is None:
+        return None
+    if not offer.explores and offer.worth <= 0:
+        return None
+    cutoff = min(_step_cutoff(situation, offer.seconds or 0.0), longest_first_look(situation))
+    if cutoff <= 0:
+        return None
+    reason = "new configuration at random" if offer.explores else "new configuration"
+    pull = Pull(
+        configuration=situation.ledger.n,
+        fold=0,
+        cutoff_seconds=cutoff,
+        fresh=True,
+        reason=f"{reason}, first look at level {offer.level}",
+        level=offer.level,
+    )
+    return Candidate(math.inf if offer.explores else offer.worth, pull)
+
+
+def _grown(situation: Situation) -> Candidate | None:
+    """Return the paused configuration that is worth most."""
+    best = _best_growth(situation.offer)
+    if best is None:
+        return None
+    cutoff = _step_cutoff(situation, best.seconds)
+    if cutoff <= 0:
+        return None
+    pull = Pull(
+        configuration=best.configuration,
+        fold=0,
+        cutoff_seconds=cutoff,
+        reason=f"continued to level {best.level}, may become the best",
+        level=best.level,
+    )
+    return Candidate(best.worth, pull)
+
+
+def _best_growth(offer: Offer | None) -> Growth | None:
+    grown = () if offer is None else offer.grown
+    return grown[0] if grown and grown[0].worth > 0 else None
+
+
+def _validated(situation: Situation) -> Candidate | None:
+    """Return another fold of the contender for which it is worth most."""
+    contenders, offer = situation.contenders, situation.offer
+    if contenders is None or offer is None or offer.score_unit <= 0:
+        return None
+    gains = offer.score_unit * _fold_gains(situation, contenders)
+    rates = gains / contenders.seconds
+    rates = np.where(contenders.free & of_use(situation, contenders), rates, 0.0)
+    best = int(rates.argmax())
+    if rates[best] <= 0:
+        return None
+    pull = another_fold(best, situation, f"{contenders.chances[best]:.0%} chance to be the best")
+    return Candidate(float(rates[best]), _with_level(pull, situation))
+
+
+def _fold_gains(situation: Situation, contenders: Contenders) -> np.ndarray:
+    """Expected improvement of the recommendation if a contender gets all its folds."""
+    estimates = situation.ledger.estimates()
+    value, folds = estimates.value[contenders.rows], estimates.folds[contenders.rows]
+    lack = np.maximum(1 / folds + 1 / folds[0] - 2 / situation.ledger.n_folds, 0.0)
+    deviation = np.sqrt(estimates.noise * lack)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        away = np.where(deviation > 0, (value - value[0]) / deviation, -np.inf)
+    density = np.exp(-0.5 * away * away) / math.sqrt(2.0 * math.pi)
+    gains = np.where(deviation > 0, deviation * (np.nan_to_num(away) * ndtr(away) + density), 0.0)
+    gains[0] = gains[1:].max() if len(gains) > 1 else 0.0
+    return np.asarray(np.maximum(gains, 0.0))
+
+
+def _step_cutoff(situation: Situation, seconds: float) -> float:
+    wanted = max(STEP_MULTIPLE * seconds, _least_cutoff(situation))
+    return min(wanted, situation.seconds_to_spare)
+
+
+def longest_first_look(situation: Situation) -> float:
+    """Return the longest cutoff of a new configuration."""
+    return LONGEST_FIRST_LOOK * _least_cutoff(situation)
+
+
+def _least_cutoff(situation: Situation) -> float:
+    least = max(LEAST_CUTOFF_SHARE * situation.budget_seconds, situation.shortest_cutoff_seconds)
+    if situation.ledger.n_scored:
+        return least
+    return least * 2.0 ** (situation.first_pulls.streak // STREAK)
+
+
+def _with_level(pull: Pull, situation: Situation) -> Pull:
+    """Return a pull of a fold, grown to the level at which its configuration is best."""
+    curves = situation.ledger.curves
+    assert curves is not None
+    if pull.fresh:
+        level = curves.n_levels - 1
+        if situation.offer is not None and situation.offer.level is not None:
+            level = situation.offer.level
+    else:
+        known = int(curves.level[pull.configuration])
+        level = known if known >= 0 else curves.n_levels - 1
+    return replace(pull, level=level)

@@ -1,0 +1,1 @@
+"""The loop that both plugins share: choose a call, run it with a cutoff, record the outcome."""

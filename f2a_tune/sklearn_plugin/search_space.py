@@ -1,0 +1,382 @@
+"""Translates the user's search space to a `racing.Space`, and rows of it to parameters.
+
+The user passes a dict of lists, scipy distributions or Optuna distributions, or a list of such
+dicts to choose from. Every parameter becomes one dimension of the space. Its value there is
+converted to the estimator's value, and to a value that every storage accepts.
+"""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+import math
+import numbers
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from optuna.distributions import (
+    BaseDistribution,
+    CategoricalDistribution,
+    FloatDistribution,
+    IntDistribution,
+)
+from sklearn.base import clone
+
+from f2a_tune.racing import Parameter, Space
+from f2a_tune.sklearn_plugin.scipy_values import (
+    QuantileValue,
+    SeededValue,
+    check_draws,
+    name_of_distribution,
+)
+from f2a_tune.study import optuna_private
+from f2a_tune.study.attributes import WHICH_SPACE
+
+Floats = NDArray[np.float64]
+
+LONGEST_LABEL = 60
+
+
+@dataclass(frozen=True)
+class Dimension:
+    """One parameter of an estimator, in one of the dicts."""
+
+    name: str
+    """The name that the estimator uses."""
+    parameter: Parameter
+    value: Callable[[Any], Any]
+    """Converts a value of ``parameter`` to the value for the estimator."""
+    distribution: BaseDistribution
+    stored: Callable[[Any], Any]
+    """Converts a value of ``parameter`` to the value for the study."""
+
+
+class SearchSpace:
+    """All configurations of a search."""
+
+    def __init__(self, param_distributions: Any, estimator: Any) -> None:
+        dicts = _checked_dicts(param_distributions)
+        self._n_dicts = len(dicts)
+        self._several = len(dicts) > 1
+        dimensions: list[Dimension] = []
+        which: tuple[Parameter, ...] = ()
+        if self._several:
+            which = (Parameter(WHICH_SPACE, "categorical", choices=tuple(range(len(dicts)))),)
+        for place, content in enumerate(dicts):
+            _check_names(content, estimator)
+            for name, spec in content.items():
+                dimensions.append(self._dimension(name, spec, place))
+        self._dimensions = {one.parameter.name: one for one in dimensions}
+        named, known = {one.name for one in dimensions}, estimator.get_params(deep=True)
+        self.own_params = {name: known[name] for name in sorted(named & set(known))}
+        """The estimator's own values of the searched parameters."""
+        self.space = Space((*which, *(one.parameter for one in dimensions)))
+
+    @property
+    def n_parameters(self) -> int:
+        """Number of coordinates of a row."""
+        return len(self.space.parameters)
+
+    @property
+    def size(self) -> float:
+        """Number of configurations."""
+        return sum(
+            math.prod(one.parameter.size for one in self._of_dict(place))
+            for place in range(self._n_dicts)
+        )
+
+    @property
+    def nothing_set(self) -> Floats:
+        """The row of the unchanged estimator, whose values may be outside the space."""
+        return np.full(len(self.space.parameters), np.nan)
+
+    def is_in_space(self, unit: Floats) -> bool:
+        """Whether a row is a configuration of the space rather than `nothing_set`."""
+        return not len(unit) or not bool(np.isnan(unit).all())
+
+    def params(self, unit: Floats) -> dict[str, Any]:
+        """Return the arguments of ``set_params`` for a row."""
+        if not self.is_in_space(unit):
+            return dict(self.own_params)
+        found = {}
+        for name, value in self.space.configuration(unit).items():
+            if name != WHICH_SPACE:
+                one = self._dimensions[name]
+                found[one.name] = one.value(value)
+        return dict(sorted(found.items()))
+
+    def stored(self, unit: Floats) -> dict[str, tuple[Any, BaseDistribution]]:
+        """Return the values and distributions of a row for the study."""
+        found: dict[str, tuple[Any, BaseDistribution]] = {}
+        for name, value in self.space.configuration(unit).items():
+            if name == WHICH_SPACE:
+                choices = self.space.parameters[0].choices
+                found[WHICH_SPACE] = value, CategoricalDistribution(choices)
+            else:
+                one = self._dimensions[name]
+                found[name] = one.stored(value), one.distribution
+        return found
+
+    def drawn(self, suggest: Callable[[str, BaseDistribution], Any]) -> Floats:
+        """Return the row of values that ``suggest`` draws, in the form of `stored`."""
+        values: dict[str, Any] = {}
+        for parameter in self.space.parameters:
+            if any(values.get(parent) not in allowed for parent, allowed in parameter.active_if):
+                continue
+            if parameter.name == WHICH_SPACE:
+                values[WHICH_SPACE] = suggest(
+                    WHICH_SPACE, CategoricalDistribution(parameter.choices)
+                )
+                continue
+            distribution = self._dimensions[parameter.name].distribution
+            value = suggest(parameter.name, distribution)
+            if isinstance(distribution, CategoricalDistribution):
+                value = int(distribution.to_internal_repr(value))  # index of the choice
+            values[parameter.name] = value
+        return self.space.encode(values)
+
+    def encoded(self, params: Mapping[str, Any]) -> Floats:
+        """Return the row of a configuration given by the user."""
+        for place in range(self._n_dicts):
+            mine = self._of_dict(place)
+            if {one.name for one in mine} == set(params) and _may_be(mine, params):
+                return self._row(place, mine, params)
+        raise ValueError(
+            f"start contains {dict(params)!r}, which is not in the space. Give every parameter of "
+            "one of its dicts a value from the space."
+        )
+
+    def own(self, estimator: Any) -> Floats | None:
+        """Return the row of an estimator's own values, or None if they are not in the space."""
+        params = estimator.get_params(deep=True)
+        for place in range(self._n_dicts):
+            mine = self._of_dict(place)
+            if {one.name for one in mine} <= set(params) and _may_be(mine, params):
+                return self._row(place, mine, params)
+        return None
+
+    def nearest_to(self, estimator: Any) -> Floats:
+        """Return the row nearest to an estimator's own values.
+
+        Numbers outside a range are moved to its end. Other values that are not in the space are
+        replaced by the middle of the range or the first choice.
+        """
+        params = estimator.get_params(deep=True)
+
+        def n_found(place: int) -> int:
+            return sum(_number_of(one, params.get(one.name)) is not None for one in rows[place])
+
+        rows = [self._of_dict(place) for place in range(self._n_dicts)]
+        place = max(range(self._n_dicts), key=n_found)  # the first of several
+        values: dict[str, Any] = {WHICH_SPACE: place} if self._several else {}
+        for one in rows[place]:
+            values[one.parameter.name] = _nearest(one, params.get(one.name))
+        return self.space.encode(values)
+
+    def _of_dict(self, place: int) -> list[Dimension]:
+        if not self._several:
+            return list(self._dimensions.values())
+        condition = (WHICH_SPACE, (place,))
+        return [one for one in self._dimensions.values() if condition in one.parameter.active_if]
+
+    def _row(self, place: int, mine: Sequence[Dimension], params: Mapping[str, Any]) -> Floats:
+        values: dict[str, Any] = {WHICH_SPACE: place} if self._several else {}
+        for one in mine:
+            values[one.parameter.name] = _number_of(one, params[one.name])
+        return self.space.encode(values)
+
+    @property
+    def fingerprint(self) -> str:
+        """A hash that equal spaces share in all processes."""
+        parts = [
+            f"{one.parameter.name}:{one.distribution!r}:{one.parameter.active_if}"
+            f":{name_of_distribution(one.value)}"
+            for one in self._dimensions.values()
+        ]
+        return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
+
+    def _dimension(self, name: str, spec: Any, place: int) -> Dimension:
+        label = f"{name}@{place}" if self._several else name
+        active_if = ((WHICH_SPACE, (place,)),) if self._several else ()
+        if isinstance(spec, BaseDistribution):
+            return _of_optuna(name, label, spec, active_if)
+        if hasattr(spec, "rvs"):
+            return _of_scipy(name, label, spec, active_if)
+        return _of_values(name, label, _checked_values(name, spec), active_if)
+
+
+def _may_be(dimensions: Sequence[Dimension], params: Mapping[str, Any]) -> bool:
+    return all(_number_of(one, params[one.name]) is not None for one in dimensions)
+
+
+def _number_of(one: Dimension, value: Any) -> Any:
+    """Return the value in the race of a user's value, or None if it is not in the space."""
+    if isinstance(one.value, SeededValue):
+        return None  # the seed that draws it is unknown
+    if isinstance(one.value, QuantileValue):
+        return one.value.quantile_of(value)
+    if not isinstance(one.distribution, CategoricalDistribution):
+        return value if optuna_private.contains(one.distribution, value) else None
+    for place in range(len(one.distribution.choices)):
+        choice = one.value(place)
+        if choice is value or (type(choice) is type(value) and repr(choice) == repr(value)):
+            return place
+    return None
+
+
+def _nearest(one: Dimension, value: Any) -> Any:
+    """Return the value in the race that is nearest to a user's value."""
+    number = _number_of(one, value)
+    if number is not None:
+        return number
+    if isinstance(one.distribution, CategoricalDistribution):
+        return 0
+    plain = isinstance(value, numbers.Real) and not isinstance(value, bool)
+    if plain and not isinstance(one.value, (SeededValue, QuantileValue)) and math.isfinite(value):
+        unit = one.parameter.unit(value)  # clipped to the range
+        return one.parameter.value(unit)
+    return one.parameter.value(0.5)
+
+
+Active = tuple[tuple[str, tuple[Any, ...]], ...]
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+def _of_optuna(name: str, label: str, spec: BaseDistribution, active_if: Active) -> Dimension:
+    if isinstance(spec, CategoricalDistribution):
+        return _of_values(name, label, spec.choices, active_if)
+    if isinstance(spec, FloatDistribution):
+        parameter = Parameter(
+            label, "float", spec.low, spec.high, spec.log, active_if=active_if, step=spec.step
+        )
+        return Dimension(name, parameter, _same, spec, _same)
+    if isinstance(spec, IntDistribution):
+        parameter = Parameter(
+            label, "int", spec.low, spec.high, spec.log, active_if=active_if, step=spec.step
+        )
+        return Dimension(name, parameter, _same, spec, _same)
+    raise TypeError(
+        f"param_distributions[{name!r}]={spec!r} is an outdated Optuna distribution: "
+        "use FloatDistribution, IntDistribution or CategoricalDistribution."
+    )
+
+
+def _of_scipy(name: str, label: str, spec: Any, active_if: Active) -> Dimension:
+    kind = getattr(getattr(spec, "dist", None), "name", "")
+    if kind in ("uniform", "loguniform", "reciprocal"):
+        low, high = (float(end) for end in spec.support())
+        log = kind != "uniform"
+        parameter = Parameter(label, "float", low, high, log, active_if=active_if)
+        return Dimension(name, parameter, _same, FloatDistribution(low, high, log=log), _same)
+    if kind == "randint":
+        low, high = (int(end) for end in spec.support())
+        parameter = Parameter(label, "int", low, high, active_if=active_if)
+        return Dimension(name, parameter, _same, IntDistribution(low, high), _same)
+    parameter = Parameter(label, "float", 0.0, 1.0, active_if=active_if)
+    value = QuantileValue(spec) if hasattr(spec, "ppf") else SeededValue(spec)
+    check_draws(name, spec, value)
+    return Dimension(name, parameter, value, FloatDistribution(0.0, 1.0), _same)
+
+
+def _of_values(name: str, label: str, values: Sequence[Any], active_if: Active) -> Dimension:
+    labels = _labels(values)
+    distribution = CategoricalDistribution(labels)
+    if _rises_or_falls(values):  # an order that a model can exploit
+        parameter = Parameter(label, "int", 0, len(values) - 1, active_if=active_if)
+    else:
+        places = tuple(range(len(values)))
+        parameter = Parameter(label, "categorical", choices=places, active_if=active_if)
+    return Dimension(name, parameter, values.__getitem__, distribution, labels.__getitem__)
+
+
+def _rises_or_falls(values: Sequence[Any]) -> bool:
+    numbers = all(
+        isinstance(v, (int, float, np.number)) and not isinstance(v, bool) for v in values
+    )
+    if not numbers or len(values) < 3:
+        return False
+    steps = np.diff(np.asarray(values, dtype=np.float64))
+    return bool((steps > 0).all() or (steps < 0).all())
+
+
+def _labels(values: Sequence[Any]) -> list[Any]:
+    """Return distinct labels of the values, which every storage accepts."""
+    labels: list[Any] = []
+    for place, value in enumerate(values):
+        label = value.item() if isinstance(value, np.generic) else value
+        if callable(value) and hasattr(value, "__qualname__"):
+            label = f"{value.__module__}.{value.__qualname__}"[:LONGEST_LABEL]
+        elif not isinstance(label, (type(None), bool, int, float, str)) or label != label:
+            label = f"{value!r}"[:LONGEST_LABEL]
+        if any(type(label) is type(other) and label == other for other in labels):
+            label = f"{label} #{place}"
+        labels.append(label)
+    return labels
+
+
+def _checked_dicts(given: Any) -> list[Mapping[str, Any]]:
+    dicts = [given] if isinstance(given, Mapping) else given
+    if not isinstance(dicts, Sequence) or isinstance(dicts, (str, bytes)):
+        raise TypeError(
+            f"param_distributions must be a dict or a list of dicts, got {given!r} "
+            f"({type(given).__name__})."
+        )
+    if not dicts:
+        raise ValueError("param_distributions must not be an empty list. Pass at least one dict.")
+    for content in dicts:
+        if not isinstance(content, Mapping):
+            raise TypeError(
+                f"param_distributions must contain dicts, got {content!r} "
+                f"({type(content).__name__})."
+            )
+    return list(dicts)
+
+
+def _checked_values(name: str, spec: Any) -> Sequence[Any]:
+    if isinstance(spec, np.ndarray):
+        if spec.ndim > 1:
+            spec = list(spec)  # each row is a value
+    elif isinstance(spec, (str, bytes)) or not isinstance(spec, Iterable):
+        raise TypeError(
+            f"param_distributions[{name!r}] must be a list, an array or a distribution, "
+            f"got {spec!r}. Wrap a single value in a list."
+        )
+    values = list(spec)
+    if not values:
+        raise ValueError(
+            f"param_distributions[{name!r}] must not be empty. Pass at least one value."
+        )
+    return values
+
+
+def _check_names(content: Mapping[str, Any], estimator: Any) -> None:
+    known = set(estimator.get_params(deep=True))
+    for name, spec in content.items():
+        parents = {name.rsplit("__", depth)[0] for depth in range(1, name.count("__") + 1)}
+        if name in known or parents & set(content):
+            continue  # or it belongs to an estimator that is searched, too
+        if _takes(estimator, name, spec):
+            continue  # boosting libraries accept more parameters than they list
+        nearest = difflib.get_close_matches(str(name), known, n=1, cutoff=0.4)
+        hint = f"did you mean {nearest[0]!r}? " if nearest else ""
+        raise ValueError(
+            f"param_distributions contains {name!r}, which is not a parameter of {estimator!r}: "
+            f"{hint}Known: {', '.join(sorted(known))}."
+        )
+
+
+def _takes(estimator: Any, name: str, spec: Any) -> bool:
+    """Whether ``set_params`` accepts a parameter that ``get_params`` does not list."""
+    values = spec if isinstance(spec, (list, tuple)) else getattr(spec, "choices", ())
+    value = values[0] if len(values) else getattr(spec, "low", 1)
+    try:
+        clone(estimator).set_params(**{name: value})
+    except Exception:  # any error means that the name or its value is rejected
+        return False
+    return True

@@ -1,0 +1,1 @@
+"""Everything that knows Optuna's storage and the ``f2a:`` attributes."""
