@@ -146,7 +146,7 @@ def test_fit_and_score():
         sklearn_private.fit_and_score(estimator, X, y, parameters={"strategy": "none"}, **options)
 
 
-def test_trials_that_nobody_drew_and_trials_to_go_on_with(study):
+def test_a_running_trial_is_created_from_a_template(study):
     template = optuna.trial.create_trial(
         state=optuna.trial.TrialState.RUNNING,
         params={"x": 0.25},
@@ -159,9 +159,8 @@ def test_trials_that_nobody_drew_and_trials_to_go_on_with(study):
     (seen,) = study.trials
     assert (seen.params, seen.user_attrs) == ({"x": 0.25}, {"a": 1})
     assert seen.state is optuna.trial.TrialState.RUNNING
-    again = optuna_private.live_trial(study, seen)
-    again.report(1.0, 1)
-    study.tell(again, 2.0)
+    begun.report(1.0, 1)
+    study.tell(begun, 2.0)
     assert study.trials[0].intermediate_values == {0: 1.0, 1: 1.0}
 
 

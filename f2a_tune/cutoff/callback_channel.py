@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import os
 import threading
-from concurrent.futures import ThreadPoolExecutor
 from multiprocessing.connection import Connection
+from queue import SimpleQueue
 from typing import Any
 
 from f2a_tune.cutoff.messages import Answer, Question, quick_bytes
@@ -25,14 +25,19 @@ class CallbackChannel:
 
     A separate thread sends and receives the messages. Signal handlers run in the main thread, and
     a handler that raises there, such as one for a timeout, could otherwise leave half a message in
-    the channel.
+    the channel. For the same reason, a thread that asks takes no lock: an exception between taking
+    and releasing it would block all later questions.
     """
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
         self._pid = os.getpid()
-        self._lock, self._wire = threading.Lock(), threading.Lock()
+        self._wire = threading.Lock()
         self._open = True
+
+    def prepare(self) -> None:
+        """Start the thread that talks to the caller, before the call can set a timer."""
+        _talker()
 
     def ask(self, content: Any) -> Any:
         """Send a question, wait for the answer, and return or raise it.
@@ -45,49 +50,60 @@ class CallbackChannel:
                 "itself."
             )
         payload = quick_bytes(Question(content))
-        with self._lock:
-            if not self._open:
-                raise NoParentError(
-                    "the call has ended, so one of its threads that is still running cannot ask."
-                )
-            future = _talker().submit(self._exchange, payload)
-        answer = future.result()
+        if not self._open:
+            raise NoParentError(
+                "the call has ended, so one of its threads that is still running cannot ask."
+            )
+        heard: SimpleQueue[Answer] = SimpleQueue()
+        _talker().put((self, payload, heard))
+        answer = heard.get()
         if answer.error is not None:
             raise answer.error
         return answer.value
 
     def close(self) -> None:
         """Refuse further questions and wait for an exchange that is in progress."""
-        with self._lock:
-            self._open = False
+        self._open = False
         with self._wire:
             pass
 
-    def _exchange(self, payload: bytes) -> Answer:
-        # The lock is needed because an executor that is interrupted at the wrong moment may start
-        # more than its one thread.
+    def exchange(self, payload: bytes) -> Answer:
+        """Send one question and return the answer; only the talking thread calls this."""
         with self._wire:
             if not self._open:
-                raise NoParentError("the call has ended.")
-            self._connection.send_bytes(payload)
-            answer: Answer = self._connection.recv()
+                return Answer(error=NoParentError("the call has ended."))
+            try:
+                self._connection.send_bytes(payload)
+                answer: Answer = self._connection.recv()
+            except Exception as error:
+                return Answer(error=error)
             return answer
 
 
+_Request = tuple[CallbackChannel, bytes, "SimpleQueue[Answer]"]
+
 _channel: CallbackChannel | None = None
-_thread: ThreadPoolExecutor | None = None
-_thread_pid = 0
+_requests: SimpleQueue[_Request] | None = None
+_requests_pid = 0
 
 
-def _talker() -> ThreadPoolExecutor:
-    """Return the thread that talks for all calls of a worker.
+def _talker() -> SimpleQueue[_Request]:
+    """Return the queue of the thread that talks for all calls of a worker.
 
     A forked child process does not inherit the thread and creates a new one.
     """
-    global _thread, _thread_pid
-    if _thread is None or _thread_pid != os.getpid():
-        _thread, _thread_pid = ThreadPoolExecutor(1, "f2a_tune-line"), os.getpid()
-    return _thread
+    global _requests, _requests_pid
+    if _requests is None or _requests_pid != os.getpid():
+        requests: SimpleQueue[_Request] = SimpleQueue()
+        threading.Thread(target=_talk, args=(requests,), name="f2a_tune-line", daemon=True).start()
+        _requests, _requests_pid = requests, os.getpid()
+    return _requests
+
+
+def _talk(requests: SimpleQueue[_Request]) -> None:
+    while True:
+        channel, payload, heard = requests.get()
+        heard.put(channel.exchange(payload))
 
 
 def open_channel(connection: Connection) -> CallbackChannel:

@@ -119,10 +119,11 @@ class Performer:
             failure = error
         if os.getpid() != self._pid:  # the call has forked, and this is the child process
             os._exit(0)
+        signal.setitimer(signal.ITIMER_REAL, 0)  # it could interrupt what follows
         ended = clock.monotonic_seconds()
         line.close()
         self._stamp.mark_ended(ended)
-        _settle()
+        _flush()
         seconds = ended - started
         reply, body = _success(value, seconds) if failure is None else _failure(failure, seconds)
         self._connection.send(reply)
@@ -139,9 +140,8 @@ class Performer:
         return self._reader.load(paths[value.name]) if isinstance(value, Shared) else value
 
 
-def _settle() -> None:
-    """Cancel a timer that could interrupt the next call, and flush the output of this one."""
-    signal.setitimer(signal.ITIMER_REAL, 0)
+def _flush() -> None:
+    """Flush the output of the call."""
     for stream in (sys.stdout, sys.stderr):
         with suppress(Exception):
             stream.flush()

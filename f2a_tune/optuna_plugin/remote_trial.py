@@ -240,7 +240,9 @@ def _label(choice: Any, place: int) -> Any:
 
 def call_objective(objective: Callable[[Any], Any], number: int, trial_id: int) -> Any:
     """Call an objective in a worker with a `RemoteTrial`."""
-    return objective(RemoteTrial(current_channel(), number, trial_id))
+    channel = current_channel()
+    channel.prepare()
+    return objective(RemoteTrial(channel, number, trial_id))
 
 
 class TrialAnswers:

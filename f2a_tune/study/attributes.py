@@ -21,6 +21,7 @@ ERROR = "f2a:error"
 UNIT = "f2a:unit"  # the configuration as a point of the unit cube
 FOLD = "f2a:fold:"  # followed by the index of a fold
 OWNER = "f2a:owner"  # the run that evaluates the configuration
+CONTINUES = "f2a:continues"  # number of the trial of a crashed run that this one continues
 DEFAULT = "f2a:default"  # the estimator's own values, if they lie outside the space
 
 # Attributes of a study.

@@ -6,10 +6,9 @@ a new release of Optuna moves a name, that test fails and names it.
 
 from __future__ import annotations
 
-import contextlib
 import copy
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, cast
 
 if TYPE_CHECKING:
@@ -212,13 +211,6 @@ def close_trial(
     """Close an open trial with a single write, in a third of the time of ``study.tell``."""
     from optuna.exceptions import UpdateFinishedTrialError
 
-    with contextlib.suppress(UpdateFinishedTrialError):
+    with suppress(UpdateFinishedTrialError):
         values = None if value is None else [value]
         study._storage.set_trial_state_values(trial._trial_id, state, values)
-
-
-def live_trial(study: Study, trial: FrozenTrial) -> Trial:
-    """Return a `Trial` object for a running trial of any process."""
-    import optuna
-
-    return optuna.Trial(study, trial_id_of(trial))

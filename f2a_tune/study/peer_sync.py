@@ -32,7 +32,7 @@ class PeerSync:
     def restore(self) -> None:
         """Replay the study into the race, and take over trials of runs that are gone."""
         self._tell(self._store.read_news(), None)
-        self._take_over()
+        self._take_over(None)
         self._hold()
 
     def sync(self, account: Account) -> bool:
@@ -45,7 +45,7 @@ class PeerSync:
         self._store.retry(self._heartbeat.read)
         news = self._store.read_news()
         self._tell(news, account)
-        self._take_over()
+        self._take_over(account)
         self._hold()
         end = clock.monotonic_seconds()
         self._next_sync = end + max(SYNC_SECONDS, (end - begin) / SYNC_SHARE)
@@ -67,7 +67,7 @@ class PeerSync:
                 self._store.retry(self._heartbeat.wait_for_runs)
                 self._store.retry(self._heartbeat.read)
                 self._tell(self._store.read_news(), account)
-                self._take_over(at_end=True)
+                self._take_over(account, at_end=True)
         finally:
             self._store.close()
 
@@ -89,12 +89,16 @@ class PeerSync:
     def _runs_here(self, news: News) -> bool:
         return bool(self._race.ledger.pending[news.configuration, news.fold])
 
-    def _take_over(self, *, at_end: bool = False) -> None:
+    def _take_over(self, account: Account | None, *, at_end: bool = False) -> None:
         if not (at_end or self._heartbeat.takes_over):
             return
-        for index in self._store.open_elsewhere:
-            if not self._heartbeat.is_alive(self._store.configurations[index].owner):
-                self._store.claim(index)
+        won = [
+            self._store.claim(index)
+            for index in self._store.open_elsewhere
+            if not self._heartbeat.is_alive(self._store.configurations[index].owner)
+        ]
+        if not all(won):  # another run was faster: learn that it owns them now
+            self._tell(self._store.read_news(), account)
 
     def _hold(self) -> None:
         """Make the folds that other runs evaluate, and no others, count as in flight."""

@@ -2,8 +2,9 @@
 
 A trial stays RUNNING while its configuration races. It becomes COMPLETE with the mean score when
 all folds have finished, and PRUNED when the search ends before that. An open trial belongs to one
-run; other runs only read it, and take it over when that run is gone. Everything that a search
-needs to continue after a crash is in the study.
+run; other runs only read it. When that run is gone, another one closes the trial and continues the
+configuration in a new trial. Everything that a search needs to continue after a crash is in the
+study.
 """
 
 from __future__ import annotations
@@ -12,7 +13,6 @@ import math
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
-from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -22,7 +22,7 @@ from optuna.trial import TrialState, create_trial
 from f2a_tune import clock
 from f2a_tune.outcome import FAILED, FoldResult, Kind
 from f2a_tune.study import optuna_private
-from f2a_tune.study.attributes import DEFAULT, FOLD, OWNER, UNIT
+from f2a_tune.study.attributes import CONTINUES, DEFAULT, FOLD, OWNER, UNIT
 from f2a_tune.study.configuration_record import (
     ConfigurationRecord,
     Floats,
@@ -113,7 +113,12 @@ class TrialStore:
             self.configurations.append(ConfigurationRecord(unit, params, None, in_space=in_space))
         return index
 
-    def _new_trial(self, unit: Floats, folds: Mapping[int, FoldRecord] | None = None) -> Trial:
+    def _new_trial(
+        self,
+        unit: Floats,
+        folds: Mapping[int, FoldRecord] | None = None,
+        continues: int | None = None,
+    ) -> Trial:
         """Open a trial in a single write, so that a crash leaves all of it or nothing."""
         stored = self.space.stored(unit)
         known = folds or {}
@@ -121,6 +126,8 @@ class TrialStore:
             OWNER: self.owner,
             UNIT: point_to_json(unit),
         }
+        if continues is not None:
+            attributes[CONTINUES] = continues
         if not self.space.is_in_space(unit):
             own = self.space.own_params
             attributes[DEFAULT] = {name: plain_value(value) for name, value in own.items()}
@@ -240,20 +247,20 @@ class TrialStore:
                 self._close(configuration, configuration.trial)
         # If a database stops after it opened a trial and before it could say so, the call is
         # repeated, and the trial of the first attempt is left over.
-        close = partial(
-            optuna_private.close_trial, self.study, state=TrialState.PRUNED, value=None
-        )
         for trial in self.retry(lambda: optuna_private.open_trials(self.study)):
             if self.owner and trial.user_attrs.get(OWNER) == self.owner:
-                self.retry(partial(close, trial))
+                self._prune(trial, None)
 
     def _close(self, configuration: ConfigurationRecord, trial: Trial) -> None:
         if configuration.count(*FAILED) > 0:
             self._end_trial(configuration, trial, TrialState.FAIL, None)
             return
+        self._end_trial(configuration, trial, TrialState.PRUNED, self._last_score(configuration))
+
+    def _last_score(self, configuration: ConfigurationRecord) -> float | None:
+        """The value of a pruned trial, as Optuna defines it."""
         scores = self._scores(configuration.folds)
-        last = scores[max(scores)] if scores else None  # as Optuna does with a pruned trial
-        self._end_trial(configuration, trial, TrialState.PRUNED, last)
+        return scores[max(scores)] if scores else None
 
     def _end_trial(
         self,
@@ -276,22 +283,33 @@ class TrialStore:
             per_write = float(np.median(self._closings))
         return (self._n_open + WRITES_PER_PULL * n_players) * per_write
 
-    def claim(self, index: int) -> None:
-        """Take over an open trial whose run is gone."""
-        frozen = self._elsewhere.pop(index)
-        trial = self.retry(lambda: optuna_private.live_trial(self.study, frozen))
-        configuration = self.configurations[index]
-        try:
-            self.retry(lambda: trial.set_user_attr(OWNER, self.owner))
-        except UpdateFinishedTrialError:  # its run was not gone after all
+    def claim(self, index: int) -> bool:
+        """Continue an open trial whose run is gone; returns False if another run does it.
+
+        Several runs may try this at the same time. Each opens a new trial that names the old one.
+        Storages number trials in the order in which they were created, so all runs agree that the
+        first of these trials is the one to continue.
+        """
+        old, configuration = self._elsewhere.pop(index), self.configurations[index]
+        known = dict(configuration.folds)
+        trial = self._new_trial(configuration.unit, known, continues=old.number)
+        trials = self.retry(lambda: optuna_private.all_trials(self.study))
+        first = next(one for one in trials if one.user_attrs.get(CONTINUES) == old.number)
+        last_score = self._last_score(configuration)
+        if first.number != trial.number:
+            self._prune(trial, last_score)
             configuration.owner = ""
-            return
+            return False
         self._own(configuration, trial)
-        # Its run may have ended between the two writes of a fold.
-        scores = self._scores(configuration.folds)
-        missing = scores.keys() - frozen.intermediate_values.keys()
-        configuration.stored = configuration.folds.keys() - missing
+        configuration.stored = set(known)
+        for one in _predecessors(trials, old):
+            self._prune(one, last_score)
         self._store(configuration)
+        return True
+
+    def _prune(self, trial: Trial | FrozenTrial, value: float | None) -> None:
+        pruned = TrialState.PRUNED
+        self.retry(lambda: optuna_private.close_trial(self.study, trial, pruned, value))
 
     def read_news(self) -> list[News]:
         """Read what other runs have written since the last call; first, all there is."""
@@ -319,8 +337,10 @@ class TrialStore:
         if configuration.trial is not None:
             return
         if trial.state.is_finished():
-            configuration.owner = ""
-            self._elsewhere.pop(index, None)
+            known = self._elsewhere.get(index)
+            if known is None or known.number == trial.number:
+                configuration.owner = ""
+                self._elsewhere.pop(index, None)
         else:
             configuration.owner = owner
             self._elsewhere[index] = trial
@@ -342,3 +362,14 @@ class TrialStore:
         result = configuration.finished(fold)
         assert result is not None
         return metric_of(result.test_scores, self.metric)
+
+
+def _predecessors(trials: list[FrozenTrial], trial: FrozenTrial) -> Iterator[FrozenTrial]:
+    """The trial, and the open ones that it continues, if a run crashed before it closed them."""
+    by_number = {one.number: one for one in trials}
+    found: FrozenTrial | None = trial
+    while found is not None:
+        yield found
+        before = found.user_attrs.get(CONTINUES)
+        is_valid = isinstance(before, int) and before < found.number
+        found = by_number.get(before) if is_valid and before is not None else None

@@ -3,6 +3,7 @@
 import inspect
 import math
 import os
+import random
 import signal
 import threading
 import time
@@ -198,11 +199,12 @@ def test_an_interrupted_question_does_not_shift_the_answers():
                 raise TimeoutError
 
         signal.signal(signal.SIGALRM, alarm)
-        for step in range(200):
+        moments = random.Random(trial.number)
+        for step in range(2000):
             with suppress(TimeoutError):
                 try:
                     armed.append(True)
-                    signal.setitimer(signal.ITIMER_REAL, 0.0003)
+                    signal.setitimer(signal.ITIMER_REAL, moments.uniform(1e-5, 4e-4))
                     trial.report(float(step), step)
                 finally:
                     armed.clear()

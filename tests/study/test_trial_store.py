@@ -1,5 +1,7 @@
 """The record of a search: nothing that finished is lost, whatever others do to its trials."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import optuna
 import pytest
 from optuna.distributions import FloatDistribution
@@ -70,16 +72,39 @@ def test_a_trial_that_was_taken_over_is_left_to_its_new_owner(study):
     place = mine.begin(row(0.5))
     write(mine, place, 0, finished(0.2))
     thief.read_news()
-    thief.claim(0)
+    assert thief.claim(0)
     mine.read_news()
     assert mine.open_elsewhere == (place,)
     mine.close()
-    assert study.trials[0].state is TrialState.RUNNING
-    assert study.trials[0].user_attrs[OWNER] == "thief"
+    assert [trial.state for trial in study.trials] == [TrialState.PRUNED, TrialState.RUNNING]
+    assert study.trials[1].user_attrs[OWNER] == "thief"
     write(thief, 0, 1, finished(0.4))
-    assert study.trials[0].state is TrialState.COMPLETE
+    assert study.trials[1].state is TrialState.COMPLETE
     (news,) = mine.read_news()
     assert (news.fold, news.record.result.test_scores) == (1, 0.4)
+
+
+def test_of_several_runs_one_continues_the_trial_of_a_dead_run(storage, study_name):
+    dead = record(optuna.create_study(storage=storage(), study_name=study_name), "dead")
+    place = dead.begin(row(0.5))
+    write(dead, place, 0, finished(0.2))
+    stores = [
+        record(optuna.load_study(storage=storage(), study_name=study_name), f"run {number}")
+        for number in range(6)
+    ]
+    for store in stores:
+        store.read_news()
+    with ThreadPoolExecutor(len(stores)) as threads:
+        won = list(threads.map(lambda store: store.claim(0), stores))
+    assert won.count(True) == 1
+    for store in stores:
+        store.read_news()
+    winner = stores[won.index(True)]
+    assert all(one.open_elsewhere == (0,) for one in stores if one is not winner)
+    write(winner, 0, 1, finished(0.4))
+    view = read_study(dead.study)
+    assert view.winner.mean == pytest.approx(0.3)
+    assert [len(one.pulls) for one in view.configurations] == [2]
 
 
 def test_what_another_has_finished_is_not_undone_by_a_give_up(study):
@@ -178,7 +203,7 @@ def test_a_score_between_whose_two_writes_its_run_was_killed(study):
     mine = record(study)
     mine.read_news()
     mine.claim(0)
-    assert study.trials[0].intermediate_values == {0: 0.2}
+    assert study.trials[1].intermediate_values == {0: 0.2}
 
 
 def test_give_ups_that_were_never_seen_are_heard_of(study):
