@@ -46,7 +46,8 @@ def _round(arguments: argparse.Namespace) -> int:
     """Run all tests once with a new seed; returns the number of examples."""
     seed = random.SystemRandom().randrange(2**31)
     command = [sys.executable, "-m", "pytest", "-q", "-n", str(arguments.jobs), "-m", ""]
-    command += [*arguments.tests.split(","), f"--hypothesis-seed={seed}"]
+    # A test with many more examples takes longer than the timeout of the test command.
+    command += ["--timeout=0", *arguments.tests.split(","), f"--hypothesis-seed={seed}"]
     done = subprocess.run(
         [*command, "--hypothesis-show-statistics"],
         cwd=ROOT,

@@ -42,6 +42,9 @@ POLICIES = ("race", "wait-ucb")
 # First pulls are evaluated again when the number of outcomes has grown by this share: after every
 # outcome at first, and later so rarely that the cost of a decision does not grow with the history.
 RELEARN_SHARE = 1 / 32
+# While nothing has finished, a fresh pull may take at most this share of the remaining time, so
+# that a few configurations that hang cannot use up the whole budget.
+OPENING_SHARE = 2 / 3
 # While fewer configurations than PATIENT_SCORES have a score, the baseline may run beyond its
 # cutoff, by EXTENSION_SHARE of the budget at a time.
 PATIENT_SCORES = 3
@@ -344,6 +347,8 @@ class Race:
         if offer is not None and given:
             least = offer.least_share * self.n_workers * self.budget_seconds
             wait = max(wait, at_least(least, self.timeouts))
+        if not self.ledger.n_scored:
+            wait = min(wait, at_least(OPENING_SHARE * situation.seconds_left, self.timeouts))
         return wait
 
     def _read_contenders(self) -> Contenders | None:

@@ -135,6 +135,7 @@ def _start(scenario: Scenario, mark: str, resume: bool) -> subprocess.Popen[byte
         "files": scenario.files,
         "rows": scenario.rows,
         "seconds": scenario.seconds,
+        "seed": scenario.seed,
         "log": str(scenario.folder / "log"),
         "told": str(scenario.folder / "told"),
     }

@@ -51,6 +51,7 @@ def main(settings):
         proposals="random",  # every fault is tried again and again
         callbacks=[tell],
         start=[],
+        random_state=settings["seed"],
     )
     begin = time.monotonic()
     faulthandler.dump_traceback_later(settings["budget"] + TOO_LATE_SECONDS, repeat=True)

@@ -61,8 +61,10 @@ def test_when_the_parent_dies_everything_dies(number):
     eventually(lambda: not folder.exists(), "the shared folder is still there")
 
 
-def test_if_the_zygote_is_killed_too_the_next_pool_cleans_up():
-    process = start(SEARCH + "[f.result() for f in futures]")
+def test_if_the_zygote_is_killed_too_the_next_pool_cleans_up(tmp_path):
+    # In a place of its own: a pool of a test that runs beside this one would clean up as well.
+    environment = os.environ | {"JOBLIB_TEMP_FOLDER": str(tmp_path)}
+    process = start(SEARCH + "[f.result() for f in futures]", env=environment)
     folder = Path(process.stdout.readline().strip())
     below = wait_for_calls(process)
     for pid in (below[0], process.pid):
@@ -70,10 +72,12 @@ def test_if_the_zygote_is_killed_too_the_next_pool_cleans_up():
     process.wait()
     workers = [pid for pid in below if b"zygote" in _command(pid)]
     assert_all_end(workers)
+    assert folder.parent == tmp_path
     assert folder.exists()
     for pid in filter(is_running, below):  # grandchildren, whom only the zygote could know
         os.kill(pid, signal.SIGKILL)
-    after = start("from f2a_tune.cutoff import CutoffPool\nCutoffPool(1, preload=()).start()")
+    code = "from f2a_tune.cutoff import CutoffPool\nCutoffPool(1, preload=()).start()"
+    after = start(code, env=environment)
     assert after.wait() == 0
     assert not folder.exists()
 

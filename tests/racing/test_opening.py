@@ -151,6 +151,18 @@ def test_a_default_that_cannot_be_validated_is_recommended_before_a_quick_bad_on
     assert played.race.recommend(final=True).configuration == 0
 
 
+def test_configurations_that_hang_leave_time_for_a_quick_one():
+    # Without a baseline three of them could use up the whole budget: 0.01, 0.1 and 0.89 of it.
+    for n_hanging in range(1, 6):
+        played = search([*[NEVER] * n_hanging, *[0.03] * 50], 12.0, n_given=0, n_folds=3)
+        assert played.count(Kind.FINISHED) >= 3
+
+
+def test_a_fit_that_takes_half_of_the_budget_finishes_without_a_baseline():
+    played = search([6.0] * 50, 12.0, n_given=0, refit_fits=0.0)
+    assert played.count(Kind.FINISHED) == 1
+
+
 def test_a_default_that_hangs_is_given_up_once_others_finish():
     played = search([NEVER, *[0.5] * 100], 60.0, n_workers=2)
     (first,) = [outcome for pull, outcome in played.pulls if pull.configuration == 0]
