@@ -61,7 +61,7 @@ class CurveProblem(Problem):
             if begin < times[index] <= end
         )
         spent = end - begin
-        if times[level] > end or (job.level is not None and job.level > last):
+        if times[level] > end:
             return Outcome.gave_up(spent) if not looks else Outcome.finished(looks, spent)
         if job.level is not None:
             return Outcome.finished(looks, spent)

@@ -39,12 +39,10 @@ class CurveRaceMethod:
     def ask(self, now: float, worker: int) -> Job | None:
         if now >= self.race.budget_seconds:
             return None
-        offer = None
-        if self.race.reservoir_open:
-            left = self.race.time_left(now)
-            offer = self.proposals.offer(self.race.ledger, self.units, left)
-            if not self.problem.n_unused:
-                self.race.exhausted()
+        left = self.race.time_left(now)
+        offer = self.proposals.offer(self.race.ledger, self.units, left)
+        if not self.problem.n_unused:
+            self.race.exhausted()
         pull = self.race.ask(now, offer)
         if pull is None:
             return None

@@ -21,6 +21,7 @@ from f2a_tune.racing.ledger import Estimates, Ledger, mean_ranks
 from f2a_tune.racing.proposals import LEADERS, LEAST_SECONDS, REMAINING_NOISE
 
 Floats = NDArray[np.float64]
+Flags = NDArray[np.bool_]
 Indices = NDArray[np.intp]
 
 # Largest number of looks and of seconds that the processes are conditioned on.
@@ -47,6 +48,8 @@ class TimeLeft:
     """Wall-clock seconds that are left."""
     first_look_seconds: float
     """Seconds after which a new configuration is paused, also before its first look."""
+    whole_fit_seconds: float
+    """Seconds after which a new configuration that cannot grow is given up."""
     validation_fits: float
     """Fits that must follow one after another, after the first fold, to use a configuration."""
     overhead_seconds: float
@@ -58,6 +61,8 @@ class Forecast:
 
     worth: Floats
     """Expected improvement per second, at the best level to stop at; 0 if none can be reached."""
+    level: Indices
+    """The best level to stop at."""
     seconds: Floats
     """Configurations × levels: expected seconds of a fit until each level."""
 
@@ -139,18 +144,22 @@ class CurveModel:
         goal = np.full(len(rows), max(self._best, float(reach[order[0]])))
         goal[order[0]] = max(self._best, float(reach[order[1]])) if len(rows) > 1 else self._best
         self._goal = float(max(self._best, reach[order[0]]))
-        return Forecast(found.worth(goal), seconds)
+        worth, level = found.best(goal)
+        return Forecast(worth, level, seconds)
 
-    def forecast_new(self, features: Floats, left: TimeLeft) -> Forecast:
+    def forecast_new(self, features: Floats, grows: Flags, left: TimeLeft) -> Forecast:
         """Return what is expected of configurations that have not been tried.
 
-        Call it after `forecast_paused`: they must beat what the paused ones may become.
+        Call it after `forecast_paused`: they must beat what the paused ones may become. ``grows``
+        tells which of them can grow; all levels of the others take as long as a whole fit.
         """
-        seconds = self._clock.of_new(features)
-        start, spent = np.full(len(features), -1), np.zeros(len(features))
+        seconds = self._clock.of_new(features, grows)
+        last = self.curves.n_levels - 1
+        start, spent = np.where(grows, -1, last - 1), np.zeros(len(features))
         found = self._levels(features, start, seconds, spent, left)
-        worth = found.worth(np.full(len(features), self._goal))
-        return Forecast(worth * self._clock.in_time(features, left.first_look_seconds), seconds)
+        worth, level = found.best(np.full(len(features), self._goal))
+        limit = np.where(grows, left.first_look_seconds, left.whole_fit_seconds)
+        return Forecast(worth * self._clock.in_time(features, grows, limit), level, seconds)
 
     def _levels(
         self, features: Floats, start: Indices, seconds: Floats, spent: Floats, left: TimeLeft
@@ -162,6 +171,7 @@ class CurveModel:
         validating = left.validation_fits * until
         ahead = horizons[None, :] > start[:, None]
         return _Levels(
+            horizons,
             mean.reshape(until.shape) + self._rise[horizons],
             deviation.reshape(until.shape),
             growing,
@@ -174,6 +184,7 @@ class CurveModel:
 class _Levels:
     """Predictions for configurations × levels to stop at."""
 
+    levels: Indices
     mean: Floats
     deviation: Floats
     growing: Floats
@@ -183,15 +194,16 @@ class _Levels:
     possible: NDArray[np.bool_]
     """Whether the level is ahead and can be reached in time."""
 
-    def worth(self, goal: Floats) -> Floats:
-        """Return the largest expected improvement on each configuration's goal per second."""
+    def best(self, goal: Floats) -> tuple[Floats, Indices]:
+        """Return the largest expected improvement on each goal per second, and at which level."""
         away = (self.mean - goal[:, None]) / self.deviation
         chance = ndtr(away)
         density = np.exp(-0.5 * away * away) / math.sqrt(2.0 * math.pi)
         gain = self.deviation * (away * chance + density)
         # What becomes the leader must be validated.
         worth = gain / (self.growing + chance * self.validating)
-        return np.asarray(np.where(self.possible, worth, 0.0).max(axis=1))
+        worth = np.where(self.possible, worth, 0.0)
+        return np.asarray(worth.max(axis=1)), self.levels[worth.argmax(axis=1)]
 
 
 class _Seconds:
@@ -213,7 +225,8 @@ class _Seconds:
         factors = np.log(seconds[is_last]) - self.power * self._logs[levels[is_last]]
         # A fit that was paused before its first look is believed to take twice as long until then.
         unseen = np.flatnonzero((curves.level < 0) & (ledger.waited > 0))
-        least = np.log(2.0 * ledger.waited[unseen]) - self.power * self._logs[0]
+        first = np.where(curves.whole[unseen], 0.0, self.power * self._logs[0])
+        least = np.log(2.0 * ledger.waited[unseen]) - first
         timed, factors = np.append(rows[is_last], unseen), np.append(factors, least)
         chosen = timed.argsort()[-MOST_TIMES:]
         noise = np.ones(len(chosen))
@@ -222,16 +235,18 @@ class _Seconds:
         )
         self.scales = self._process.hyperparameters
 
-    def of_new(self, features: Floats) -> Floats:
+    def of_new(self, features: Floats, grows: Flags) -> Floats:
         """Seconds until every level, for configurations that have not been tried."""
         factors = self._process.predict(features)[0]
-        return np.asarray(np.exp(factors[:, None] + self.power * self._logs[None, :]))
+        powers = np.where(grows, self.power, 0.0)
+        return np.asarray(np.exp(factors[:, None] + powers[:, None] * self._logs[None, :]))
 
-    def in_time(self, features: Floats, seconds: float) -> Floats:
+    def in_time(self, features: Floats, grows: Flags, seconds: Floats) -> Floats:
         """Probability that a configuration reaches its first level within these seconds."""
         mean, deviation = self._process.predict(features)
         deviation = np.sqrt(deviation**2 + self._process.noise_variance)
-        away = math.log(max(seconds, 1e-9)) - mean - self.power * self._logs[0]
+        first = np.where(grows, self.power * self._logs[0], 0.0)
+        away = np.log(np.maximum(seconds, 1e-9)) - mean - first
         return np.asarray(ndtr(away / deviation))
 
     def of_paused(self, rows: Indices) -> Floats:
@@ -317,7 +332,8 @@ def _horizons(n_levels: int) -> Indices:
 
 def _power(rows: Indices, efforts: Floats, seconds: Floats) -> float:
     """Median growth of the log seconds with the log effort, within configurations."""
-    same = rows[1:] == rows[:-1]
+    # A fit that has stopped by itself takes no more seconds for more effort.
+    same = (rows[1:] == rows[:-1]) & (seconds[1:] > seconds[:-1])
     rises = efforts[1:][same] - efforts[:-1][same]
     if not len(rises):
         return EFFORT_POWER

@@ -7,11 +7,11 @@ is random, because the model may be wrong. The constants were tuned with ``bench
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from f2a_tune.racing.curve_model import CurveModel, TimeLeft
+from f2a_tune.racing.curve_model import CurveModel, Flags, TimeLeft
 from f2a_tune.racing.gaussian import Floats, Hyperparameters
 from f2a_tune.racing.ledger import Estimates, Ledger
 from f2a_tune.racing.offer import Growth, Offer
@@ -36,9 +36,10 @@ MOST_PAUSED = 60
 FIRST_SHARE = 0.003
 # A step to the next level takes at least this share of the budget, which limits the decisions.
 LEAST_STEP_SHARE = 0.0005
-# The first configuration is grown for this share of the budget, so that a result comes soon that
+# The first configurations are grown for this share of the budget, so that a result comes soon that
 # can be used.
 OPENING_SHARE = 0.008
+OPENING_COUNT = 2
 CURVE_STREAM = 2
 
 
@@ -55,6 +56,9 @@ class CurveProposals:
         Seed of the random numbers.
     random : Proposals, default=None
         Source of the random draws. None means `RandomProposals` of the same space.
+    grows : callable, default=None
+        Takes rows of unit coordinates and returns which of these configurations can grow. None
+        means that all can.
     """
 
     def __init__(
@@ -63,9 +67,11 @@ class CurveProposals:
         budget_seconds: float,
         seed: int = 0,
         random: Proposals | None = None,
+        grows: Callable[[Floats], Flags] | None = None,
     ) -> None:
         self.space, self.budget_seconds, self.seed = space, budget_seconds, seed
         self.random = RandomProposals(space, seed) if random is None else random
+        self._grows = _all_grow if grows is None else grows
         width = space.features(np.full((1, len(space.parameters)), np.nan)).shape[1]
         self._scales = Hyperparameters.unfitted(width), Hyperparameters.unfitted(width)
         self._drawn = DrawnRows(space)
@@ -73,12 +79,14 @@ class CurveProposals:
     def offer(self, ledger: Ledger, units: Sequence[Floats], left: TimeLeft) -> Offer | None:
         """Return the configuration to try next, with paused ones that may be better.
 
-        Without a new configuration that is worth anything, the offer's ``unit`` is None.
+        If no new configuration is left, the offer's ``unit`` is empty.
         """
         assert ledger.curves is not None
         estimates = ledger.estimates()
         if estimates.n_scored < FEWEST_SCORED:
-            return self._random(ledger, units, left)
+            drawn = self._random(ledger, units, left)
+            if drawn is not None or not estimates.n_scored:
+                return drawn
         rng = stream(self.seed, ledger.n_pulls, CURVE_STREAM)
         self._drawn.follow(units)
         model = CurveModel(ledger, self._drawn.features, self._scales)
@@ -93,27 +101,31 @@ class CurveProposals:
         drawn = self.random.offer(ledger, units, left.seconds)
         if drawn is None:
             return None
-        first = self._first_growth(ledger)
+        first = self._opening_growth(ledger)
         if first is not None:
             return Offer(drawn.unit, level=0, grown=(first,))
-        return Offer(drawn.unit, level=0, explores=True)
+        level = 0 if self._grows(drawn.unit[None, :])[0] else None
+        return Offer(drawn.unit, level=level, explores=True)
 
-    def _first_growth(self, ledger: Ledger) -> Growth | None:
-        """Return the next step of the first configuration, while it may be grown."""
-        curves = ledger.curves
+    def _opening_growth(self, ledger: Ledger) -> Growth | None:
+        """Return the next step of one of the first configurations, while it may be grown."""
+        curves, last = ledger.curves, ledger.n - 1
         assert curves is not None
-        if ledger.n != 1 or ledger.pending[0, 0] or curves.ended[0, 0] or ledger.failed[0]:
+        if not 0 <= last < OPENING_COUNT or ledger.pending[last, 0] or ledger.failed[last]:
             return None
-        level, spent = int(curves.reached[0, 0]) + 1, float(curves.spent[0, 0])
-        if not 0 < level < curves.n_levels or spent > OPENING_SHARE * self.budget_seconds:
+        level, spent = int(curves.reached[last, 0]) + 1, float(curves.spent[last, 0])
+        if curves.ended[last, 0] or not 0 < level < curves.n_levels:
+            return None
+        if not 0 < spent <= OPENING_SHARE * self.budget_seconds:
             return None
         seconds = spent * float(curves.efforts[level] / curves.efforts[level - 1] - 1.0)
-        return Growth(0, math.inf, level, seconds)
+        return Growth(last, math.inf, level, seconds)
 
     def _explored(self, model: CurveModel, drawn: Offer, left: TimeLeft) -> Offer:
-        forecast = model.forecast_new(self.space.features(drawn.unit[None, :]), left)
-        level = self._first_level(forecast.seconds[0])
-        seconds = float(forecast.seconds[0, level])
+        unit = drawn.unit[None, :]
+        grows = self._grows(unit)
+        forecast = model.forecast_new(self.space.features(unit), grows, left)
+        level, seconds = self._first_step(forecast.seconds[0], bool(grows[0]))
         return Offer(drawn.unit, level=level, seconds=seconds, explores=True)
 
     def _best(
@@ -131,13 +143,14 @@ class CurveProposals:
             drawn = self.random.offer(ledger, units, left.seconds)
             candidates = np.zeros((0, 0)) if drawn is None else drawn.unit[None, :]
         if not len(candidates):
-            return None
-        forecast = model.forecast_new(self.space.features(candidates), left)
+            return Offer(np.zeros(0), grown=grown, score_unit=model.score_unit)
+        grows = self._grows(candidates)
+        forecast = model.forecast_new(self.space.features(candidates), grows, left)
         best = int(forecast.worth.argmax())
-        level = self._first_level(forecast.seconds[best])
+        level, seconds = self._first_step(forecast.seconds[best], bool(grows[best]))
         return Offer(
             unit=candidates[best],
-            seconds=float(forecast.seconds[best, level]),
+            seconds=seconds,
             worth=float(forecast.worth[best]),
             level=level,
             grown=grown,
@@ -148,7 +161,7 @@ class CurveProposals:
         """Return paused configurations, those with the largest worth first."""
         curves, estimates = model.curves, ledger.estimates()
         reached = curves.reached[:, 0]
-        open_ = (reached >= 0) & (reached < curves.n_levels - 1) & ~curves.ended[:, 0]
+        open_ = (reached >= 0) & (reached < curves.n_levels - 1) & ~curves.ended.any(axis=1)
         open_ &= ~ledger.failed & ~ledger.pending[:, 0]
         rows = estimates.scored[open_[estimates.scored]][:MOST_PAUSED]
         if not len(rows):
@@ -157,8 +170,11 @@ class CurveProposals:
         found = []
         for place in np.argsort(-forecast.worth, kind="stable"):
             row, seconds = int(rows[place]), forecast.seconds[place]
-            level = self._next_level(seconds, int(reached[row]))
             spent = float(curves.spent[row, 0])
+            # A fit that must start again should not start again after every step.
+            level = int(forecast.level[place])
+            if spent > 0:
+                level = self._next_level(seconds, int(reached[row]))
             step = max(float(seconds[level]) - spent, 0.0)
             found.append(Growth(row, float(forecast.worth[place]), level, step))
         return tuple(found)
@@ -172,12 +188,20 @@ class CurveProposals:
         pool = np.concatenate([self.space.sample(rng, RANDOM_CANDIDATES), near])
         return self._drawn.without(pool)
 
-    def _first_level(self, seconds: Floats) -> int:
+    def _first_step(self, seconds: Floats, grows: bool) -> tuple[int | None, float]:
+        """Return the first level of a new configuration, and its expected seconds."""
+        if not grows:
+            return None, float(seconds[-1])
         affordable = np.flatnonzero(seconds <= FIRST_SHARE * self.budget_seconds)
-        return int(affordable[-1]) if len(affordable) else 0
+        level = int(affordable[-1]) if len(affordable) else 0
+        return level, float(seconds[level])
 
     def _next_level(self, seconds: Floats, reached: int) -> int:
         least = seconds[reached] + LEAST_STEP_SHARE * self.budget_seconds
         ahead = np.flatnonzero(seconds >= least)
         ahead = ahead[ahead > reached]
         return int(ahead[0]) if len(ahead) else len(seconds) - 1
+
+
+def _all_grow(units: Floats) -> Flags:
+    return np.ones(len(units), dtype=bool)

@@ -56,6 +56,7 @@ class Curves:
         self._level = np.full(64, -1, dtype=np.intp)
         self._validated_level = np.full(64, -1, dtype=np.intp)
         self._validated_mean = np.full(64, -np.inf)
+        self._whole = np.zeros(64, dtype=bool)
 
     @property
     def scores(self) -> Floats:
@@ -79,7 +80,7 @@ class Curves:
 
     @property
     def ended(self) -> Flags:
-        """Whether a fit cannot grow further: it diverged, failed or stopped by itself."""
+        """Whether a fit cannot grow further: it failed, diverged or stopped by itself."""
         return self._ended[: self.n]
 
     @property
@@ -97,14 +98,20 @@ class Curves:
         """Mean over all folds at the validated level; -inf without one."""
         return self._validated_mean[: self.n]
 
-    def cover(self, row: int) -> None:
-        """Make room for a configuration."""
+    @property
+    def whole(self) -> Flags:
+        """Whether a configuration cannot grow; its only level is the last one."""
+        return self._whole[: self.n]
+
+    def cover(self, row: int, *, whole: bool = False) -> None:
+        """Make room for a configuration; ``whole`` means that it cannot grow."""
         while row >= len(self._scores):
             self._grow()
         self.n = max(self.n, row + 1)
+        self._whole[row] |= whole
 
-    def add(self, row: int, fold: int, looks: Sequence[Look], seconds: float) -> LevelView | None:
-        """Add the looks of one pull of ``seconds``; returns the configuration at its best level.
+    def add(self, row: int, fold: int, looks: Sequence[Look], seconds: float) -> None:
+        """Add the looks of one pull of ``seconds``.
 
         A look whose score is not a finite number ends the curve, and is not kept.
         """
@@ -117,27 +124,38 @@ class Curves:
             self._scores[row, fold, look.level] = look.score
             self._seconds[row, fold, look.level] = look.seconds
             self._reached[row, fold] = max(self._reached[row, fold], look.level)
-        if self._reached[row].max() < 0:
-            return None
-        self._choose_levels(row)
-        return self.view(row, int(self._level[row]))
 
-    def end(self, row: int, fold: int) -> None:
-        """Record that a fit cannot grow further."""
-        self.cover(row)
+    def break_off(self, row: int, fold: int) -> None:
+        """Record that a fit failed: nobody can use the levels that it has not reached."""
+        self._ended[row, fold] = True
+
+    def settle(self, row: int, fold: int) -> None:
+        """Record that a fit stopped by itself: with more effort, it would be the same."""
+        last = self._reached[row, fold]
+        self._scores[row, fold, last + 1 :] = self._scores[row, fold, last]
+        self._seconds[row, fold, last + 1 :] = self._seconds[row, fold, last]
+        self._reached[row, fold] = self.n_levels - 1
         self._ended[row, fold] = True
 
     def restart(self, row: int, fold: int) -> None:
         """Record that a paused fit is gone: growing it further means to start it again."""
         self._spent[row, fold] = 0.0
 
-    def view(self, row: int, level: int) -> LevelView:
-        """Return one configuration at one level."""
-        scores = self._scores[row, :, level]
-        return LevelView(level, scores, np.nan_to_num(self._seconds[row, :, level]))
+    def best(self, row: int) -> LevelView | None:
+        """Choose the best level of a configuration again; None if there is none to use."""
+        ended = self._ended[row]
+        last = int(self._reached[row, ended].min()) if ended.any() else self.n_levels - 1
+        scores = self._scores[row, :, : last + 1]
+        self._level[row] = self._validated_level[row] = -1
+        self._validated_mean[row] = -np.inf
+        if np.isnan(scores).all():
+            return None
+        self._choose_levels(row, scores)
+        level = int(self._level[row])
+        seconds = np.nan_to_num(self._seconds[row, :, level])
+        return LevelView(level, self._scores[row, :, level], seconds)
 
-    def _choose_levels(self, row: int) -> None:
-        scores = self._scores[row]
+    def _choose_levels(self, row: int, scores: Floats) -> None:
         self._level[row] = best_level(scores)
         complete = np.flatnonzero(~np.isnan(scores).any(axis=0))
         if len(complete):
@@ -156,6 +174,7 @@ class Curves:
             ("_level", -1),
             ("_validated_level", -1),
             ("_validated_mean", -np.inf),
+            ("_whole", False),
         ):
             old = getattr(self, name)
             setattr(self, name, np.concatenate([old, np.full_like(old, filler)]))

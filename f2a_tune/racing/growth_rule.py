@@ -26,6 +26,7 @@ from f2a_tune.racing.rule import (
     last_call,
     of_use,
     reserved_or_leftover,
+    retried,
 )
 
 # The cutoff of a step is this multiple of its expected seconds: a paused fit loses nothing.
@@ -36,6 +37,8 @@ LEAST_CUTOFF_SHARE = 0.01
 STREAK = 3
 # Longest cutoff of a first look, in units of the shortest cutoff.
 LONGEST_FIRST_LOOK = 2.0
+# Longest cutoff of a fit that cannot grow, in units of the shortest cutoff.
+LONGEST_WHOLE_FIT = 10.0
 
 
 class GrowthRule(RacingRule):
@@ -55,26 +58,32 @@ class GrowthRule(RacingRule):
         if candidates:
             return max(candidates, key=lambda candidate: candidate.rate).pull
         pull = reserved_or_leftover(situation)
+        if pull is None:
+            again = retried(situation)
+            pull = None if again is None else again.pull
         return None if pull is None else _with_level(pull, situation)
 
 
 def _started(situation: Situation) -> Candidate | None:
     """Return a new configuration, if it is worth anything."""
     offer = situation.offer
-    if not situation.reservoir_open or offer is None or offer.level is None:
+    if not situation.reservoir_open or offer is None or not len(offer.unit):
         return None
     if not offer.explores and offer.worth <= 0:
         return None
-    cutoff = min(_step_cutoff(situation, offer.seconds or 0.0), longest_first_look(situation))
+    is_whole = offer.level is None
+    longest = longest_whole_fit(situation) if is_whole else longest_first_look(situation)
+    cutoff = min(_step_cutoff(situation, offer.seconds or 0.0), longest)
     if cutoff <= 0:
         return None
-    reason = "new configuration at random" if offer.explores else "new configuration"
+    kind = "new configuration at random" if offer.explores else "new configuration"
+    what = "a whole fit" if is_whole else f"first look at level {offer.level}"
     pull = Pull(
         configuration=situation.ledger.n,
         fold=0,
         cutoff_seconds=cutoff,
         fresh=True,
-        reason=f"{reason}, first look at level {offer.level}",
+        reason=f"{kind}, {what}",
         level=offer.level,
     )
     return Candidate(math.inf if offer.explores else offer.worth, pull)
@@ -142,6 +151,11 @@ def longest_first_look(situation: Situation) -> float:
     return LONGEST_FIRST_LOOK * _least_cutoff(situation)
 
 
+def longest_whole_fit(situation: Situation) -> float:
+    """Return the longest cutoff of a new configuration that cannot grow."""
+    return LONGEST_WHOLE_FIT * _least_cutoff(situation)
+
+
 def _least_cutoff(situation: Situation) -> float:
     least = max(LEAST_CUTOFF_SHARE * situation.budget_seconds, situation.shortest_cutoff_seconds)
     if situation.ledger.n_scored:
@@ -154,10 +168,8 @@ def _with_level(pull: Pull, situation: Situation) -> Pull:
     curves = situation.ledger.curves
     assert curves is not None
     if pull.fresh:
-        level = curves.n_levels - 1
-        if situation.offer is not None and situation.offer.level is not None:
-            level = situation.offer.level
-    else:
-        known = int(curves.level[pull.configuration])
-        level = known if known >= 0 else curves.n_levels - 1
-    return replace(pull, level=level)
+        return replace(pull, level=None if situation.offer is None else situation.offer.level)
+    if curves.whole[pull.configuration]:
+        return pull
+    known = int(curves.level[pull.configuration])
+    return replace(pull, level=known if known >= 0 else 0)

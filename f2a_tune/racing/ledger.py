@@ -160,7 +160,7 @@ class Ledger:
             self._grow()
         self.n = max(self.n, pull.configuration + 1)
         if self.curves is not None:
-            self.curves.cover(pull.configuration)
+            self.curves.cover(pull.configuration, whole=pull.fresh and pull.level is None)
         self._pending[pull.configuration, pull.fold] = True
         self.n_pulls += 1
         self._estimates = None
@@ -181,7 +181,13 @@ class Ledger:
     def release(self, pull: Pull) -> None:
         """Record that a pull stopped without an outcome; its configuration is kept."""
         self._pending[pull.configuration, pull.fold] = False
+        self.lose(pull.configuration, pull.fold)
         self._estimates = None
+
+    def lose(self, configuration: int, fold: int) -> None:
+        """Record that a paused fit is gone; what it has shown is kept."""
+        if self.curves is not None:
+            self.curves.restart(configuration, fold)
 
     def finish(self, pull: Pull, outcome: Outcome, looks: Sequence[Look] = ()) -> None:
         """Record the outcome of a pull; a score that is not a finite number is a failure.
@@ -191,7 +197,7 @@ class Ledger:
         row, fold = pull.configuration, pull.fold
         self._pending[row, fold] = False
         self.n_scored -= self._is_scored(row)
-        if self.curves is not None and pull.level is not None:
+        if self.curves is not None:
             self._finish_growth(self.curves, pull, outcome, looks)
         elif outcome.kind is Kind.FINISHED and is_score(outcome.value):
             if np.isnan(self._first[row]):
@@ -218,17 +224,21 @@ class Ledger:
         self, curves: Curves, pull: Pull, outcome: Outcome, looks: Sequence[Look]
     ) -> None:
         row, fold = pull.configuration, pull.fold
-        view = curves.add(row, fold, looks, float(np.nan_to_num(outcome.seconds)))
+        curves.add(row, fold, looks, float(np.nan_to_num(outcome.seconds)))
         reached = curves.reached[row, fold]
+        wanted = curves.n_levels - 1 if pull.level is None else pull.level
         if outcome.kind is Kind.GAVE_UP:
             if reached < 0:
                 self._give_up(pull, outcome)
-        elif outcome.kind is not Kind.FINISHED or (
-            pull.level is not None and reached < pull.level
-        ):
-            curves.end(row, fold)  # it failed, diverged, or stopped by itself
+        elif outcome.kind is not Kind.FINISHED or reached < 0:
+            curves.break_off(row, fold)
+        elif reached < wanted and not curves.ended[row, fold]:
+            curves.settle(row, fold)
+        if pull.level is None:
+            curves.restart(row, fold)  # a whole fit is killed at its cutoff, not paused
+        view = curves.best(row)
         if view is None:
-            self._failed[row] |= bool(curves.ended[row, fold])
+            self._failed[row] |= bool(curves.ended[row].any())
             return
         if np.isnan(self._first[row]):
             self._first[row] = outcome.seconds

@@ -29,7 +29,7 @@ class Offer:
     """
 
     unit: NDArray[np.float64]
-    """Its coordinates in the unit cube of the space."""
+    """Its coordinates in the unit cube of the space; empty if no new configuration is left."""
     chance: float | None = None
     """Probability that it is better than all configurations so far."""
     finish: float | None = None
@@ -44,7 +44,7 @@ class Offer:
     worth: float = 0.0
     """Expected improvement per second if fits grow, over the best level to stop at."""
     level: int | None = None
-    """The level to grow it to first; None if fits do not grow."""
+    """The level to grow it to first; None if it cannot grow."""
     explores: bool = False
     """Whether it is to be tried no matter what the model expects of it."""
     grown: tuple[Growth, ...] = ()

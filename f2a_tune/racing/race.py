@@ -9,7 +9,7 @@ it makes the same decisions. A rule chooses the next pull: `rule.RacingRule` by 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from f2a_tune.bandit import Policy, WaitUCB
@@ -30,9 +30,10 @@ from f2a_tune.racing.contenders import (
 )
 from f2a_tune.racing.curve_model import TimeLeft
 from f2a_tune.racing.cutoffs import SHORTEST_SECONDS, FirstPulls, at_least, fresh_cutoff
-from f2a_tune.racing.growth_rule import GrowthRule, longest_first_look
+from f2a_tune.racing.growth_rule import GrowthRule, longest_first_look, longest_whole_fit
 from f2a_tune.racing.ledger import Ledger, is_score
 from f2a_tune.racing.offer import Offer
+from f2a_tune.racing.paused import paused_fits
 from f2a_tune.racing.pull import Look, Pull, Recommendation
 from f2a_tune.racing.recommendation import recommended
 from f2a_tune.racing.rule import RacingRule, Rule, Situation, first_wait
@@ -102,7 +103,10 @@ class Race:
     efforts : iterable of float, default=None
         Efforts of the levels of fits that grow, strictly increasing, such as numbers of rounds.
         Pulls then have a level, and a fit that has reached it can be continued to the next one.
-        None means that a fit is run as a whole.
+        A pull without a level is a whole fit, for configurations that cannot grow. None means that
+        all fits are whole.
+    resumable : bool, default=True
+        Whether a growing fit can be paused and continued. If False, it must start again.
 
     Examples
     --------
@@ -132,6 +136,7 @@ class Race:
         refit_fits: float = 0.0,
         shortest_cutoff_seconds: float = SHORTEST_SECONDS,
         efforts: Iterable[float] | None = None,
+        resumable: bool = True,
     ) -> None:
         self.n_folds = positive_integer("n_folds", n_folds)
         self.budget_seconds = positive_number("budget_seconds", budget_seconds, endless=True)
@@ -142,6 +147,7 @@ class Race:
             raise ValueError(f"exploration must be at least 0, got {exploration!r}.")
         self.sign = 1.0 if maximize else -1.0
         self.efforts = None if efforts is None else rising_numbers("efforts", efforts)
+        self.resumable = resumable
         self.ledger = Ledger(self.n_folds, paired=paired, efforts=self.efforts)
         self.in_flight: dict[int, Pull] = {}
         self.n_pulls = 0
@@ -203,7 +209,8 @@ class Race:
         """Report the outcome of a pull that `ask` returned; its value is the score of the fit.
 
         A growing fit also has ``looks``, its scores at the levels it has passed. They count even
-        if the pull was given up afterwards. Without looks, a finished pull has one at its level.
+        if the pull was given up afterwards. Without looks, a finished pull has one at its level. A
+        finished pull whose looks end below its level has stopped by itself.
         """
         self._land(pull)
         self._n_told += 1
@@ -213,10 +220,13 @@ class Race:
         oriented = outcome
         if outcome.kind is Kind.FINISHED and is_score(outcome.value):
             oriented = replace(outcome, value=self.sign * float(outcome.value))
-            if pull.level is not None and not looks:
-                looks = (Look(pull.level, float(outcome.value), outcome.seconds),)
+            if self.efforts is not None and not looks:
+                level = len(self.efforts) - 1 if pull.level is None else pull.level
+                looks = (Look(level, float(outcome.value), outcome.seconds),)
         looks = [replace(look, score=self.sign * look.score) for look in looks]
         self.ledger.finish(pull, oriented, looks)
+        if not self.resumable:
+            self.ledger.lose(pull.configuration, pull.fold)
         self._contenders = None
         if lesson:
             self._learned = None
@@ -246,6 +256,17 @@ class Race:
         self.ledger.release(pull)
         self._contenders = None
 
+    def lose(self, configuration: int, fold: int) -> None:
+        """Report that a paused fit is gone: growing it further means to start it again."""
+        self.ledger.lose(configuration, fold)
+
+    def surplus(self, most_paused: int) -> list[tuple[int, int]]:
+        """Return the paused fits to drop, as (configuration, fold), to keep ``most_paused``.
+
+        Drop them and report each with `lose`. Those of the best configurations are kept.
+        """
+        return paused_fits(self.ledger)[most_paused:]
+
     def set_baseline(self, configuration: int) -> None:
         """Set the baseline configuration, such as an estimator's own parameters.
 
@@ -272,12 +293,20 @@ class Race:
         """Report that new configurations are available again."""
         self.reservoir_open = True
 
-    def rebuild(self, history: Iterable[tuple[Pull, Outcome | None]]) -> None:
-        """Replay an earlier race with the same arguments; running pulls have the outcome None."""
+    def rebuild(
+        self,
+        history: Iterable[tuple[Pull, Outcome | None]],
+        looks: Mapping[int, Sequence[Look]] | None = None,
+    ) -> None:
+        """Replay an earlier race with the same arguments; running pulls have the outcome None.
+
+        ``looks`` are those of growing fits, by the number of the pull.
+        """
+        seen = {} if looks is None else looks
         for pull, outcome in history:
             self.start(pull)
             if outcome is not None:
-                self.tell(pull, outcome)
+                self.tell(pull, outcome, seen.get(pull.number, ()))
 
     def recommend(self, *, final: bool = False) -> Recommendation | None:
         """Return the configuration to use if the race ended now; None if nothing has finished.
@@ -295,6 +324,7 @@ class Race:
         return TimeLeft(
             seconds=situation.seconds_to_spare,
             first_look_seconds=longest_first_look(situation),
+            whole_fit_seconds=longest_whole_fit(situation),
             validation_fits=rounds,
             overhead_seconds=self.overhead_seconds,
         )

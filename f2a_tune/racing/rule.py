@@ -157,7 +157,7 @@ class RacingRule:
             return due
         # While there is time for a typical new configuration, reserved validations can wait.
         if situation.seconds_to_spare >= situation.first_pulls.median:
-            found = [self._fresh(situation), self._continued(situation), _again(situation)]
+            found = [self._fresh(situation), self._continued(situation), retried(situation)]
             candidates = [candidate for candidate in found if candidate is not None]
             if candidates:
                 return max(candidates, key=lambda candidate: candidate.rate).pull
@@ -346,7 +346,7 @@ def _fold_pull(row: int, situation: Situation, allowed_seconds: float, reason: s
     )
 
 
-def _again(situation: Situation) -> Candidate | None:
+def retried(situation: Situation) -> Candidate | None:
     """Return a retry, with twice the wait, of a given-up configuration if no new one is left."""
     ledger, pulls = situation.ledger, situation.first_pulls
     if situation.reservoir_open:

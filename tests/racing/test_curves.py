@@ -31,17 +31,21 @@ def test_best_level(scores, level):
 def test_a_level_is_validated_when_all_folds_have_reached_it():
     curves = Curves(2, [1, 2, 4])
     curves.add(0, 0, looks(1.0, 2.0, 3.0), 3.0)
+    curves.best(0)
     assert (curves.level[0], curves.validated_level[0]) == (2, -1)
     curves.add(0, 1, looks(2.0, 1.0), 2.0)
+    curves.best(0)
     assert (curves.level[0], curves.validated_level[0]) == (2, 0)
     assert curves.validated_mean[0] == pytest.approx(1.5)
     curves.add(0, 1, looks(9.0, first=2), 1.0)
+    curves.best(0)
     assert (curves.level[0], curves.validated_level[0]) == (2, 2)
 
 
 def test_a_curve_ends_where_it_diverges_and_keeps_what_it_had():
     curves = Curves(1, [1, 2, 4])
-    view = curves.add(0, 0, looks(1.0, NAN, 5.0), 3.0)
+    curves.add(0, 0, looks(1.0, NAN, 5.0), 3.0)
+    view = curves.best(0)
     assert curves.ended[0, 0]
     assert (view.level, view.scores.tolist()) == (0, [1.0])
 
