@@ -35,14 +35,15 @@ class Tables(NamedTuple):
     reward: Floats
     finish_costs: Floats
     give_up_costs: Floats
+    partial_rewards: Floats
 
 
 class Game:
     """A bandit game of K macro-arms and D waiting levels with known distributions.
 
     A player pulls one macro-arm at a time and chooses how long to wait for it. A pull that
-    finishes in time pays its reward and costs its delay. A pull that is given up pays nothing and
-    costs the wait. The goal is the highest reward per unit of cost.
+    finishes in time pays its reward and costs its delay. A pull that is given up pays nothing, or
+    its partial reward, and costs the wait. The goal is the highest reward per unit of cost.
 
     Parameters
     ----------
@@ -56,6 +57,9 @@ class Game:
     bernoulli : bool, default=True
         If True, a finished pull pays 0 or 1 with the given mean. If False, it pays the mean
         itself.
+    partial_rewards : array-like of shape (K, D), default=None
+        Reward in [0, 1] of a pull of every arm that is given up at every level, such as the score
+        of a fit that was stopped early. None means 0, as in the paper.
     name : str, default="game"
         Name for tables and plots.
 
@@ -75,6 +79,7 @@ class Game:
         levels: Levels | ArrayLike | None = None,
         *,
         bernoulli: bool = True,
+        partial_rewards: ArrayLike | None = None,
         name: str = "game",
     ) -> None:
         probabilities = _checked_delays(delays)
@@ -86,7 +91,7 @@ class Game:
             for row, mean in zip(probabilities, means, strict=True)
         ]
         self.name = name
-        self._set_outcomes(arms)
+        self._set_outcomes(arms, _checked_partial(partial_rewards, len(probabilities), depth))
 
     @classmethod
     def from_records(
@@ -131,11 +136,14 @@ class Game:
             [
                 [(int(i), float(v), 1 / folds) for i, v in zip(row, pay, strict=True)]
                 for row, pay in zip(finish, paid, strict=True)
-            ]
+            ],
+            np.zeros((len(times), depth)),
         )
         return game
 
-    def _set_outcomes(self, arms: list[list[tuple[int, float, float]]]) -> None:
+    def _set_outcomes(
+        self, arms: list[list[tuple[int, float, float]]], partial_rewards: Floats
+    ) -> None:
         width = max(len(outcomes) for outcomes in arms)
         cumulative = np.ones((len(arms), width))
         finish_level = np.full((len(arms), width), len(self.levels), dtype=np.int64)
@@ -153,6 +161,7 @@ class Game:
             reward,
             np.array(self.levels.finish_costs),
             np.array(self.levels.give_up_costs),
+            partial_rewards,
         )
         self.mean_rewards, self.mean_costs = self._means()
 
@@ -164,7 +173,8 @@ class Game:
         for j in range(self.n_levels):
             finished = self.tables.finish_level <= j
             paid = np.append(self.tables.finish_costs, 0.0)[self.tables.finish_level]
-            rewards[:, j] = (chances * finished * self.tables.reward).sum(axis=1)
+            pays = np.where(finished, self.tables.reward, self.tables.partial_rewards[:, [j]])
+            rewards[:, j] = (chances * pays).sum(axis=1)
             costs[:, j] = (chances * np.where(finished, paid, self.tables.give_up_costs[j])).sum(
                 axis=1
             )
@@ -279,6 +289,22 @@ def _checked_rewards(rewards: ArrayLike, arms: int, depth: int) -> Floats:
     if not np.all((means >= 0) & (means <= 1)):
         raise ValueError(f"rewards must lie in [0, 1], got {rewards!r}. Rescale them first.")
     return np.array(np.broadcast_to(means, (arms, depth)), dtype=np.float64)
+
+
+def _checked_partial(partial_rewards: ArrayLike | None, arms: int, depth: int) -> Floats:
+    if partial_rewards is None:
+        return np.zeros((arms, depth))
+    found = np.atleast_2d(_numeric("partial_rewards", partial_rewards))
+    if found.shape != (arms, depth):
+        raise ValueError(
+            f"partial_rewards must be a {arms}×{depth} table (arm × level), got shape "
+            f"{found.shape}."
+        )
+    if not np.all((found >= 0) & (found <= 1)):
+        raise ValueError(
+            f"partial_rewards must lie in [0, 1], got {partial_rewards!r}. Rescale them first."
+        )
+    return found
 
 
 def _law_outcomes(

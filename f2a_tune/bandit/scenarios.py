@@ -131,6 +131,21 @@ def advertising() -> Game:
     return Game(delays, [value for *_, value in advertisements], seconds, name="advertising")
 
 
+def growing() -> Game:
+    """Fits that grow: a fit that is stopped early pays what it has reached by then.
+
+    Beyond the paper, in which it pays nothing. Each of five configurations has a final score and a
+    number of rounds after which it has reached half of it. Some fits stop by themselves after 16
+    or 32 rounds. Levels are rounds and double from 1 to 32.
+    """
+    rounds = 2.0 ** np.arange(6)
+    # Per configuration: final score, rounds until half of it.
+    configurations = ((0.9, 10.0), (0.7, 5.0), (0.6, 3.0), (1.0, 14.0), (0.3, 2.0))
+    curves = [final / (1 + (half / rounds) ** 2) for final, half in configurations]
+    delays = np.tile([0, 0, 0, 0, 0.3, 0.2, 0.5], (len(configurations), 1))
+    return Game(delays, curves, rounds, partial_rewards=curves, bernoulli=False, name="growing")
+
+
 def cross_validation(table: str | Path) -> Game:
     """k-fold cross-validation (section 2.2), built from a table of recorded fits.
 
@@ -177,4 +192,5 @@ SCENARIOS: dict[str, Callable[[], Game]] = {
     "crowdsourcing": crowdsourcing,
     "auction": auction,
     "advertising": advertising,
+    "growing": growing,
 }

@@ -163,13 +163,16 @@ def _play(game: Game, policy: Policy, ledger: GameLedger, rng: np.random.Generat
             cost = float(tables.finish_costs[tables.finish_level[pull.arm, outcome]])
             reward = float(tables.reward[pull.arm, outcome])
         else:
-            cost, reward = float(tables.give_up_costs[pull.level]), 0.0
+            cost = float(tables.give_up_costs[pull.level])
+            reward = float(tables.partial_rewards[pull.arm, pull.level])
         if pass_checkpoints(ledger, spent + cost, earned) < 0:
             return
         spent += cost
         earned += reward
         ledger.pulls[pull.arm, pull.level] += 1
-        policy.observe(pull, reward, cost, finished=finished)
+        last = tables.finish_level[pull.arm, outcome] if finished else pull.level + 1
+        looks = tables.partial_rewards[pull.arm, :last]
+        policy.observe(pull, reward, cost, finished=finished, looks=looks)
 
 
 def _player(game: Game, policy: Policy | str) -> Policy:

@@ -49,12 +49,12 @@ def add_pull(pairs: Floats, arm: int, level: int, reward: float, cost: float) ->
     pairs[arm, level, COSTS] += cost
 
 
-def kaplan_meier(counts: Floats, arm: int, ladder: Floats, pairs: Floats) -> None:
+def kaplan_meier(counts: Floats, arm: int, ladder: Floats, pairs: Floats, looks: Floats) -> None:
     """Write the estimated E[reward] and E[cost] of every level of one arm into ``pairs``.
 
     Y_i is the number of pulls running at the start of level i, d_i the number of those that
     finished in it, and v_i the sum of their rewards:
-    h_i = d_i/Y_i, S_i = Π(1−h_l), R_j = Σ_{i≤j} S_{i−1}·v_i/Y_i,
+    h_i = d_i/Y_i, S_i = Π(1−h_l), R_j = Σ_{i≤j} S_{i−1}·v_i/Y_i + S_j·(partial reward at j),
     C_j = Σ_{i≤j} S_{i−1}·h_i·(cost of finishing in i) + S_j·(cost of giving up after j).
     In a level that no pull has entered, no pull is assumed to finish (h_i = 0).
     """
@@ -67,7 +67,7 @@ def kaplan_meier(counts: Floats, arm: int, ladder: Floats, pairs: Floats) -> Non
             reward += survival * counts[arm, level, REWARD] / running
             paid += survival * hazard * ladder[level, FINISH_COST]
             survival *= 1.0 - hazard
-        pairs[arm, level, REWARDS] = reward
+        pairs[arm, level, REWARDS] = reward + survival * looks[arm, level]
         pairs[arm, level, COSTS] = paid + survival * ladder[level, GIVE_UP_COST]
         running -= finished + counts[arm, level, GIVEN_UP]
 

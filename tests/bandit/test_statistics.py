@@ -29,7 +29,7 @@ def played(game, waits, seed):
 
 def estimates(game, counts):
     pairs = np.zeros((1, game.n_levels, 3))
-    kaplan_meier(counts, 0, cost_ladder(game.levels), pairs)
+    kaplan_meier(counts, 0, cost_ladder(game.levels), pairs, game.tables.partial_rewards)
     return pairs[0, :, REWARDS], pairs[0, :, COSTS]
 
 

@@ -30,8 +30,9 @@ def compile_player(decide: Callable[..., Choice], learn: Callable[..., bool]) ->
 
     @numba.njit(nogil=True)
     def run(tables, ledger, state, rng, policy_rng):  # type: ignore[no-untyped-def]
-        cumulative, finish_levels, rewards, finish_costs, give_up_costs = tables
-        pulls = ledger.pulls
+        cumulative, finish_levels, rewards, finish_costs, give_up_costs, partial_rewards = tables
+        pulls, looks = ledger.pulls, state.looks
+        has_looks = partial_rewards.max() > 0.0  # copying them takes time
         spent, earned, limit, epoch = 0.0, 0.0, ledger.checkpoints[0], 0
         while True:
             arm, level, stands_for = decide(state, epoch, policy_rng)
@@ -41,7 +42,7 @@ def compile_player(decide: Callable[..., Choice], learn: Callable[..., bool]) ->
                 if finish_level <= level:
                     cost, reward = finish_costs[finish_level], rewards[arm, outcome]
                 else:
-                    cost, reward = give_up_costs[level], 0.0
+                    cost, reward = give_up_costs[level], partial_rewards[arm, level]
                 if spent + cost > limit:
                     limit = pass_checkpoints(ledger, spent + cost, earned)
                     if limit < 0:
@@ -50,6 +51,9 @@ def compile_player(decide: Callable[..., Choice], learn: Callable[..., bool]) ->
                 earned += reward
                 pulls[arm, level] += 1
                 epoch += 1
+                if has_looks:
+                    for passed in range(min(finish_level, level + 1)):
+                        looks[arm, passed] = partial_rewards[arm, passed]
                 if learn(state, Observation(arm, level, finish_level, reward, cost), policy_rng):
                     break
 

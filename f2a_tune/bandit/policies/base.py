@@ -74,7 +74,13 @@ class Policy(ABC):
         return self._choose()
 
     def observe(
-        self, pull: MicroArm, reward: float, cost: float, *, finished: bool | None = None
+        self,
+        pull: MicroArm,
+        reward: float,
+        cost: float,
+        *,
+        finished: bool | None = None,
+        looks: Iterable[float] = (),
     ) -> None:
         """Update the policy with the reward and cost of a pull.
 
@@ -83,12 +89,16 @@ class Policy(ABC):
         pull : MicroArm
             The pull, as returned by `choose`.
         reward : float
-            Reward in [0, 1]; 0 for a pull that was given up.
+            Reward in [0, 1]. For a pull that was given up it is 0, or its partial reward.
         cost : float
             Time or money that was spent, in the unit of the levels.
         finished : bool, default=None
             Whether the pull finished before it was given up. With None, a pull counts as finished
-            if its reward is positive or its cost is below that of giving up.
+            if its reward is positive or its cost is below that of giving up. Required if pulls
+            that are given up pay a partial reward.
+        looks : iterable of float, default=()
+            Partial rewards in [0, 1] that the pull would have paid at the levels it has passed,
+            from the first one on.
         """
         self._require_reset()
         reward, cost = real_number("reward", reward), real_number("cost", cost)
@@ -107,6 +117,7 @@ class Policy(ABC):
         inside = min(self.levels.finish_level(cost), pull.level)
         finish_level = inside if finished else self.n_levels
         self.epoch += 1
+        self._look(pull.arm, [real_number("looks", look) for look in looks])
         # The measured time of a quick pull may be 0, but a rate needs a positive cost.
         self._learn(pull, finish_level, reward, max(cost, 1e-9 * self.levels.smallest_cost))
 
@@ -130,6 +141,10 @@ class Policy(ABC):
 
     @abstractmethod
     def _choose(self) -> MicroArm: ...
+
+    def _look(self, arm: int, looks: list[float]) -> None:
+        """Take the partial rewards of the levels that a pull has passed."""
+        return  # most policies have no use for them
 
     @abstractmethod
     def _learn(self, pull: MicroArm, finish_level: int, reward: float, cost: float) -> None:
@@ -168,6 +183,8 @@ class State(NamedTuple):
     """Numbers per level (D × …); the two costs come first."""
     settings: Floats
     """Numbers that apply to the whole policy."""
+    looks: Floats
+    """Latest partial reward of every macro-arm and level (K × D); 0 before it was seen."""
 
 
 class ArrayPolicy(Policy):
@@ -202,6 +219,7 @@ class ArrayPolicy(Policy):
             arms=np.zeros((self.n_arms, arm_columns)),
             ladder=cost_ladder(self.levels) if ladder is None else ladder,
             settings=np.array(list(settings), dtype=np.float64),
+            looks=np.zeros((self.n_arms, self.n_levels)),
         )
 
     def _start(self) -> None:
@@ -210,6 +228,9 @@ class ArrayPolicy(Policy):
     def _choose(self) -> MicroArm:
         choice = type(self).decide(self.state, self.epoch, self.rng)
         return MicroArm(int(choice.arm), int(choice.level))
+
+    def _look(self, arm: int, looks: list[float]) -> None:
+        self.state.looks[arm, : len(looks)] = looks
 
     def _learn(self, pull: MicroArm, finish_level: int, reward: float, cost: float) -> None:
         type(self).learn(

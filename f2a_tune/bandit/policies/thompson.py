@@ -33,6 +33,8 @@ class HazardThompson(ArrayPolicy):
     `f2a_tune.bandit.statistics`). The draws determine the reward and the cost of every wait, and
     the pair with the highest ratio is pulled. One pull carries information on every level that it
     entered. The policy has no parameters and needs neither a horizon nor an initial phase.
+
+    If pulls that are given up pay a partial reward, the latest one seen at a level is added.
     """
 
     name = "hazard-thompson"
@@ -64,8 +66,9 @@ class HazardThompson(ArrayPolicy):
                 paid += survival * hazard * state.ladder[level, FINISH_COST]
                 survival *= 1.0 - hazard
                 cost = paid + survival * state.ladder[level, GIVE_UP_COST]
-                if reward > best_ratio * cost:
-                    best_arm, best_level, best_ratio = arm, level, reward / cost
+                earned = reward + survival * state.looks[arm, level]
+                if earned > best_ratio * cost:
+                    best_arm, best_level, best_ratio = arm, level, earned / cost
                 # Even if every pull still running paid 1 at no further cost, no longer wait of
                 # this arm could be better.
                 if reward + survival <= best_ratio * cost:

@@ -55,7 +55,8 @@ class WaitUCB(ArrayPolicy):
           that the estimate is based on).
 
         With ``"side"`` and ``"full"``, the first pull of every arm waits until the last level. The
-        paper mentions both as future work and proves no bound for them.
+        paper mentions both as future work and proves no bound for them. If pulls that are given up
+        pay a partial reward, both also use the looks of a pull at shorter waits.
     exploration : float, default=1.0
         Factor of the confidence radius. 1 is the paper's algorithm, 0 is greedy.
     """
@@ -118,12 +119,13 @@ class WaitUCB(ArrayPolicy):
             if seen.finish_level <= shorter:
                 add_pull(state.pairs, seen.arm, shorter, seen.reward, cost)
             else:
-                add_pull(state.pairs, seen.arm, shorter, 0.0, state.ladder[shorter, GIVE_UP_COST])
+                partial, waited = state.looks[seen.arm, shorter], state.ladder[shorter]
+                add_pull(state.pairs, seen.arm, shorter, partial, waited[GIVE_UP_COST])
         last = seen.level
         if feedback == FULL:
             # The index uses only the ratio of reward to cost, so means can replace the sums.
             count_pull(state.counts, seen.arm, seen.level, seen.finish_level, seen.reward)
-            kaplan_meier(state.counts, seen.arm, state.ladder, state.pairs)
+            kaplan_meier(state.counts, seen.arm, state.ladder, state.pairs, state.looks)
             last = state.pairs.shape[1] - 1
         for informed in range(last + 1):
             if state.pairs[seen.arm, informed, PULLS] > 0:
