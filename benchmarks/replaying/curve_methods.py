@@ -8,6 +8,7 @@ from typing import Any
 
 import optuna
 
+from replaying.curve_ablations import CURVE_ABLATIONS
 from replaying.curve_problem import CurveProblem
 from replaying.curve_racers import CurveRaceMethod
 from replaying.engine import Method
@@ -52,9 +53,9 @@ CURVE_METHODS = tuple(CURVE_MAKERS)
 
 def known_for_curves(name: str) -> bool:
     """Whether a method of this name exists."""
-    return name in CURVE_MAKERS
+    return name in CURVE_MAKERS or name in CURVE_ABLATIONS
 
 
 def make_for_curves(name: str, problem: CurveProblem) -> Method:
     """Create a method for one run."""
-    return CURVE_MAKERS[name](problem)
+    return (CURVE_MAKERS | CURVE_ABLATIONS)[name](problem)

@@ -46,6 +46,10 @@ class CurveProblem(Problem):
             self._done.pop((job.row, job.fold), None)
         return 0.0 if same else OVERHEAD_SECONDS
 
+    def drop(self, row: int, fold: int) -> None:
+        """Forget a paused fit; growing it further means to start it again."""
+        self._done.pop((row, fold), None)
+
     def run(self, job: Job, cutoff_seconds: float) -> Outcome:
         """Grow a fit to a level, or run it to its end; its value are the looks on the way."""
         fold = self._folds[job.fold]

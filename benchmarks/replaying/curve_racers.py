@@ -19,11 +19,13 @@ from replaying.table import Floats
 class CurveRaceMethod:
     """A race over one problem, with looks at a doubling ladder of its levels."""
 
-    def __init__(self, problem: CurveProblem, **options: Any) -> None:
+    def __init__(
+        self, problem: CurveProblem, *, n_folds: int | None = None, **options: Any
+    ) -> None:
         self.problem = problem
         self.ladder = _ladder(problem.table.efforts)
         self.race = Race(
-            problem.n_folds,
+            n_folds or problem.n_folds,
             problem.budget_seconds,
             n_workers=problem.n_workers,
             efforts=problem.table.efforts[self.ladder],

@@ -36,6 +36,8 @@ EFFORT_POWER = 1.0
 # A step to the next level is believed to raise normal scores by this much, with the weight of one
 # configuration. Without it, a model that has seen no growth would not expect any.
 PRIOR_GAIN = 0.3
+# The expected improvement is divided by this power of the seconds.
+COST_POWER = 1.0
 # Spread of the scores near the top is measured over this many best configurations.
 TOP = 10
 
@@ -169,7 +171,7 @@ class CurveModel:
         until = seconds[:, horizons]
         growing = np.maximum(until - spent[:, None], 0.0) + left.overhead_seconds
         validating = left.validation_fits * until
-        ahead = horizons[None, :] > start[:, None]
+        ahead = _ahead(horizons, start)
         return _Levels(
             horizons,
             mean.reshape(until.shape) + self._rise[horizons],
@@ -201,7 +203,7 @@ class _Levels:
         density = np.exp(-0.5 * away * away) / math.sqrt(2.0 * math.pi)
         gain = self.deviation * (away * chance + density)
         # What becomes the leader must be validated.
-        worth = gain / (self.growing + chance * self.validating)
+        worth = gain / (self.growing + chance * self.validating) ** COST_POWER
         worth = np.where(self.possible, worth, 0.0)
         return np.asarray(worth.max(axis=1)), self.levels[worth.argmax(axis=1)]
 
@@ -328,6 +330,11 @@ def _horizons(n_levels: int) -> Indices:
     return np.unique(np.linspace(0, n_levels - 1, min(n_levels, MOST_HORIZONS)).round()).astype(
         np.intp
     )
+
+
+def _ahead(horizons: Indices, start: Indices) -> Flags:
+    """Return which levels (configurations × horizons) have not been reached."""
+    return np.asarray(horizons[None, :] > start[:, None])
 
 
 def _power(rows: Indices, efforts: Floats, seconds: Floats) -> float:

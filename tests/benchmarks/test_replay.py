@@ -126,10 +126,69 @@ def test_a_picture(folder, tmp_path):
     assert path.read_bytes().startswith(b"\x89PNG")
 
 
+def record_curves(path, n=60, n_folds=2, seed=0):
+    """Rising, falling and broken curves at six levels; some end early."""
+    rng = np.random.default_rng(seed)
+    space = [{"name": "x", "type": "float", "low": 0.0, "high": 1.0, "active_if": None}]
+    levels = 2.0 ** np.arange(6)
+    x = rng.random(n)
+    scores = 1 - (x[:, None] - 0.6) ** 2 - 0.5 / levels - 0.02 * rng.random((n, 1)) * levels
+    scores = scores[:, None, :] + 0.01 * rng.normal(size=(n, n_folds, len(levels)))
+    seconds = np.exp(rng.normal(size=(n, 1, 1))) * levels * rng.uniform(0.9, 1.1, (n, n_folds, 1))
+    scores[:5, :, 3:] = seconds[:5, :, 3:] = np.nan
+    np.savez(
+        path,
+        levels=levels,
+        seconds=seconds,
+        scores=scores,
+        test=scores + 0.01,
+        configurations=json.dumps([{"x": float(value)} for value in x]),
+        space=json.dumps(space),
+    )
+
+
+@pytest.mark.parametrize("workers", [1, 4])
+def test_learning_curves(tmp_path, workers):
+    record_curves(tmp_path / "curves.npz")
+    methods = ["random", "tpe", "tpe-median", "tpe-hyperband", "tpe-asha", "tpe-wilcoxon", "asha"]
+    methods += ["one-look", "race-no-levels", "race", "race-restarting", "race-8-paused"]
+    methods += ["race-next-level", "race-last-level", "race-root-cost", "race-no-cost"]
+    methods += ["race-typical-seconds", "race-random-proposals", "race-one-fold"]
+    path = tmp_path / "figures.json"
+    done = replay(
+        "--curves", tmp_path, "--methods", ",".join(methods), "--seeds", 2, "--budget", 5,
+        "--workers", workers, "--jobs", 1, "--json", path,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    figures = json.loads(path.read_text())["curves"]
+    assert set(figures) == set(methods)
+    for values in figures.values():
+        assert values["checkpoints"] == CHECKPOINTS
+        assert np.isfinite(values["regret"]).all()
+        assert values["seconds_given_up"] <= values["budget_seconds"] * workers
+    assert np.mean(figures["race"]["regret"]) < np.mean(figures["random"]["regret"])
+
+
+@pytest.mark.parametrize("name", ["cfo", "blendsearch", "smac-hyperband"])
+def test_peers_for_learning_curves(name, tmp_path):
+    package = {"smac-hyperband": "smac"}.get(name, "flaml")
+    pytest.importorskip(package, reason="needs the extra [bench]")
+    record_curves(tmp_path / "curves.npz")
+    path = tmp_path / "figures.json"
+    done = replay(
+        "--curves", tmp_path, "--methods", name, "--seeds", 1, "--budget", 3, "--jobs", 1,
+        "--json", path,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert json.loads(path.read_text())["curves"][name]["pulls"] > 5
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
         ([], "nothing to play"),
+        (["--curves", "nowhere"], "no .npz file there"),
+        (["--curves", "{folder}", "--methods", "rase"], "'rase' is unknown"),
         (["--tables", "nowhere"], "no .npz file there"),
         (["--tables", "{folder}", "--methods", "rase"], "'rase' is unknown"),
         (["--tables", "{folder}", "--only", "big"], "no table big"),
