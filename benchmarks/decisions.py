@@ -3,8 +3,9 @@
     python benchmarks/decisions.py [--most 10000] [--json FILE]
 
 Fits are synthetic and run in virtual time. Prints CPU milliseconds per pull (ask and tell) at each
-number of configurations: for the race alone, with proposals of its model or of Optuna's TPE, and
-for TPE alone in the same study. The last column is the exponent of the total: 1 is linear.
+number of configurations: for the race alone, with proposals of its model or of Optuna's TPE, for a
+race of fits that grow through six levels, and for TPE alone in the same study. The last column is
+the exponent of the total: 1 is linear.
 """
 
 from __future__ import annotations
@@ -23,11 +24,12 @@ import numpy as np
 import optuna
 
 from f2a_tune.outcome import Outcome
-from f2a_tune.racing import ModelProposals, Parameter, Race, Space
+from f2a_tune.racing import CurveProposals, Look, ModelProposals, Parameter, Race, Space
 
 SPACE = Space(tuple(Parameter(f"x{i}", "float", 0.0, 1.0) for i in range(5)))
 SIZES = (100, 300, 1000, 3000, 10000)
 N_FOLDS = 5
+EFFORTS = (1, 2, 4, 8, 16, 32)
 
 
 class Fits:
@@ -76,6 +78,31 @@ def race(most: int, *, model: bool = False, tpe: bool = False) -> dict[int, Mark
     return reached
 
 
+def growing(most: int) -> dict[int, Mark]:
+    """Return the cost at each number of configurations whose fits grow."""
+    budget = 20.0 * most
+    runner, units = Race(N_FOLDS, budget, efforts=EFFORTS), []
+    proposals = CurveProposals(SPACE, budget)
+    reached, pulls, now, start = {}, 0, 0.0, time.process_time()
+    while len(units) < most:
+        pulls += 1
+        offer = proposals.offer(runner.ledger, units, runner.time_left(now))
+        pull = runner.ask(now, offer)
+        if pull.fresh:
+            units.append(offer.unit)
+            reached[len(units)] = Mark(pulls, time.process_time() - start)
+        quality = -float(((units[pull.configuration] - 0.3) ** 2).sum())
+        before = int(runner.ledger.curves.reached[pull.configuration, pull.fold])
+        looks = [
+            Look(level, quality - 1 / EFFORTS[level], 0.3 * EFFORTS[level])
+            for level in range(before + 1, pull.level + 1)
+        ]
+        seconds = 0.3 * (EFFORTS[pull.level] - (EFFORTS[before] if before >= 0 else 0))
+        now = min(now + seconds, 0.99 * budget)  # the time must not run out
+        runner.tell(pull, Outcome.finished(quality, seconds), looks)
+    return reached
+
+
 def tpe_alone(most: int) -> dict[int, Mark]:
     fits, study, reached, start = Fits(), _study(), {}, time.process_time()
     for count in range(1, most + 1):
@@ -106,6 +133,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--most", type=int, default=10_000)
     parser.add_argument("--most-tpe", type=int, default=1000, help="TPE gets slow")
+    parser.add_argument("--most-growing", type=int, default=1000)
     parser.add_argument("--json", type=Path)
     arguments = parser.parse_args()
     sizes = [size for size in SIZES if size <= arguments.most]
@@ -114,6 +142,7 @@ def main() -> None:
     for name, run, most in (
         ("race", race, arguments.most),
         ("race + model", lambda most: race(most, model=True), arguments.most),
+        ("race of growing fits", growing, arguments.most_growing),
         ("race + TPE", lambda most: race(most, tpe=True), arguments.most_tpe),
         ("TPE alone", tpe_alone, arguments.most_tpe),
     ):
