@@ -17,6 +17,7 @@ LAYERS = (
     "outcome",
     "bandit",
     "racing",
+    "growth",
     "cutoff",
     "study",
     "runtime",

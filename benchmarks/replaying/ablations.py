@@ -9,7 +9,8 @@ import numpy as np
 import optuna
 
 from f2a_tune.racing import Ledger, Offer, Pull, cutoffs, proposals
-from f2a_tune.racing.rule import RacingRule, Situation
+from f2a_tune.racing.rule import RacingRule
+from f2a_tune.racing.situation import Situation
 from replaying.engine import Job
 from replaying.problem import Problem
 from replaying.racers import RaceMethod

@@ -20,7 +20,7 @@ from f2a_tune.bandit.game import MicroArm
 from f2a_tune.outcome import Kind, Outcome
 from f2a_tune.racing.ledger import is_score
 from f2a_tune.racing.pull import Pull
-from f2a_tune.racing.rule import Situation
+from f2a_tune.racing.situation import Situation
 
 # Waiting levels if no timeouts are given: six doubling levels, the longest a tenth of the budget.
 N_LEVELS = 6
@@ -55,6 +55,11 @@ class PoolRule:
         timeouts: tuple[float, ...] | None,
         seed: int,
     ) -> None:
+        if math.isinf(budget_seconds) and timeouts is None:
+            raise ValueError(
+                "A bandit policy with an infinite budget_seconds requires timeouts=. Pass the "
+                "waiting times in seconds or a finite budget."
+            )
         longest = LONGEST_SHARE * budget_seconds
         doubling = tuple(longest / 2**step for step in reversed(range(N_LEVELS)))
         self.levels = timeouts or doubling

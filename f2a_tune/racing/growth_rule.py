@@ -16,18 +16,18 @@ from scipy.special import ndtr
 
 from f2a_tune.racing.contenders import Contenders
 from f2a_tune.racing.offer import Growth, Offer
+from f2a_tune.racing.opening import last_call
 from f2a_tune.racing.pull import Pull
 from f2a_tune.racing.rule import (
     Candidate,
     RacingRule,
-    Situation,
     another_fold,
     due_pull,
-    last_call,
     of_use,
     reserved_or_leftover,
     retried,
 )
+from f2a_tune.racing.situation import Situation
 
 # The cutoff of a step is this multiple of its expected seconds: a paused fit loses nothing.
 STEP_MULTIPLE = 3.0

@@ -22,30 +22,24 @@ from f2a_tune.checks import (
 )
 from f2a_tune.outcome import Kind, Outcome
 from f2a_tune.racing.arm_pool import PoolRule
-from f2a_tune.racing.contenders import (
-    BASELINE_SHARE,
-    OVERHEAD_SECONDS,
-    Contenders,
-    Reservation,
-)
+from f2a_tune.racing.contenders import BASELINE_SHARE, OVERHEAD_SECONDS, Contenders, Reservation
 from f2a_tune.racing.curve_model import TimeLeft
-from f2a_tune.racing.cutoffs import SHORTEST_SECONDS, FirstPulls, at_least, fresh_cutoff
+from f2a_tune.racing.cutoffs import SHORTEST_SECONDS, FirstPulls, fresh_cutoff
 from f2a_tune.racing.growth_rule import GrowthRule, longest_first_look, longest_whole_fit
 from f2a_tune.racing.ledger import Ledger, is_score
 from f2a_tune.racing.offer import Offer
+from f2a_tune.racing.opening import fresh_wait
 from f2a_tune.racing.paused import paused_fits
 from f2a_tune.racing.pull import Look, Pull, Recommendation
 from f2a_tune.racing.recommendation import recommended
-from f2a_tune.racing.rule import RacingRule, Rule, Situation, first_wait
+from f2a_tune.racing.rule import RacingRule, Rule
+from f2a_tune.racing.situation import Situation
 
 POLICIES = ("race", "wait-ucb")
 
 # First pulls are evaluated again when the number of outcomes has grown by this share: after every
 # outcome at first, and later so rarely that the cost of a decision does not grow with the history.
 RELEARN_SHARE = 1 / 32
-# While nothing has finished, a fresh pull may take at most this share of the remaining time, so
-# that a few configurations that hang cannot use up the whole budget.
-OPENING_SHARE = 2 / 3
 # While fewer configurations than PATIENT_SCORES have a score, the baseline may run beyond its
 # cutoff, by EXTENSION_SHARE of the budget at a time.
 PATIENT_SCORES = 3
@@ -366,20 +360,7 @@ class Race:
             fits = found.rounds + self.refit_fits
             longest = BASELINE_SHARE * self.budget_seconds / fits
             reservations = contenders.reservations(left, longest)
-        return replace(found, learned_cutoff=self._wait(found), reservations=reservations)
-
-    def _wait(self, situation: Situation) -> float:
-        """Return the cutoff of the next fresh pull before it is limited to the remaining time."""
-        wait, offer = situation.learned_cutoff, situation.offer
-        given = offer is not None and offer.least_share > 0
-        if not self.ledger.n_scored and (given or self.baseline is not None):
-            return at_least(first_wait(situation), self.timeouts)
-        if offer is not None and given:
-            least = offer.least_share * self.n_workers * self.budget_seconds
-            wait = max(wait, at_least(least, self.timeouts))
-        if not self.ledger.n_scored:
-            wait = min(wait, at_least(OPENING_SHARE * situation.seconds_left, self.timeouts))
-        return wait
+        return replace(found, learned_cutoff=fresh_wait(found), reservations=reservations)
 
     def _read_contenders(self) -> Contenders | None:
         if self._contenders is None:
@@ -411,19 +392,9 @@ class Race:
         return self._learned
 
     def _make_rule(self, policy: str | Policy, pool_size: int, seed: int) -> Rule:
-        if not isinstance(policy, Policy):
-            if known_name("policy", policy, POLICIES) == "race":
-                grows = self.efforts is not None
-                return GrowthRule() if grows else RacingRule(self.exploration)
-            policy = WaitUCB()
-        if math.isinf(self.budget_seconds) and self.timeouts is None:
-            raise ValueError(
-                "A bandit policy with an infinite budget_seconds requires timeouts=. Pass the "
-                "waiting times in seconds or a finite budget."
-            )
+        if not isinstance(policy, Policy) and known_name("policy", policy, POLICIES) == "race":
+            return RacingRule(self.exploration) if self.efforts is None else GrowthRule()
         if not self._use_cutoffs:
-            raise ValueError(
-                "use_cutoffs=False requires policy='race', because a bandit policy chooses its "
-                "own cutoffs."
-            )
-        return PoolRule(policy, pool_size, self.n_folds, self.budget_seconds, self.timeouts, seed)
+            raise ValueError("use_cutoffs=False requires policy='race': bandits choose cutoffs.")
+        bandit = policy if isinstance(policy, Policy) else WaitUCB()
+        return PoolRule(bandit, pool_size, self.n_folds, self.budget_seconds, self.timeouts, seed)

@@ -18,93 +18,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from f2a_tune.outcome import Outcome
-from f2a_tune.racing.contenders import (
-    OVERHEAD_SECONDS,
-    Contenders,
-    Reservation,
-    open_folds,
-)
-from f2a_tune.racing.cutoffs import SHORTEST_SECONDS, FirstPulls, at_least, later_cutoff
-from f2a_tune.racing.ledger import Ledger
-from f2a_tune.racing.offer import Offer
+from f2a_tune.racing.contenders import Contenders, open_folds
+from f2a_tune.racing.cutoffs import at_least, later_cutoff
+from f2a_tune.racing.opening import last_call
 from f2a_tune.racing.pull import Pull
+from f2a_tune.racing.situation import Situation
 
 Floats = NDArray[np.float64]
 Counts = NDArray[np.int64]
 
 # No pull is started with less time than this.
 SHORTEST_PULL_SECONDS = 1e-4
-# If nothing has finished when this share of the budget is left, the baseline gets all of it. There
-# is time for about two waits per worker before that (see `first_wait`).
-LAST_CALL_SHARE = 0.75
 # A baseline whose missing folds take at most this share of the budget is validated immediately.
 EARLY_BASELINE_SHARE = 0.1
-
-
-@dataclass(frozen=True)
-class Situation:
-    """Everything that a rule may use to choose a pull."""
-
-    ledger: Ledger
-    first_pulls: FirstPulls
-    learned_cutoff: float
-    """Cutoff of a fresh pull, regardless of the remaining time."""
-    seconds_left: float
-    budget_seconds: float
-    reservoir_open: bool
-    timeouts: tuple[float, ...] | None
-    in_flight: tuple[Pull, ...]
-    offer: Offer | None
-    contenders: Contenders | None
-    """The best configurations; None while nothing has a score."""
-    reservations: tuple[Reservation, ...] = ()
-    """Parts of the remaining time that are reserved for some contenders."""
-    baseline: int | None = None
-    """Row of the configuration that is always a contender."""
-    n_workers: int = 1
-    refit_fits: float = 0.0
-    """Seconds of a refit per second of a fit on one fold."""
-    overhead_seconds: float = OVERHEAD_SECONDS
-    shortest_cutoff_seconds: float = SHORTEST_SECONDS
-    has_last_resort: bool = False
-    """Whether the caller can offer a fallback configuration if nothing else finishes."""
-    pulls_left: int | None = None
-    """Number of pulls still allowed, including this one; None means no limit."""
-
-    @property
-    def rounds(self) -> int:
-        """Number of consecutive fits that validate one configuration, with all workers on it."""
-        return -(-self.ledger.n_folds // self.n_workers)
-
-    @property
-    def seconds_to_spare(self) -> float:
-        """Remaining seconds that are not reserved."""
-        kept = sum(reservation.seconds for reservation in self.reservations)
-        return max(self.seconds_left - kept, 0.0)
-
-    @property
-    def must_validate(self) -> bool:
-        """Whether a configuration is useful only if all its folds are run.
-
-        This is so once some configuration has all folds, or has time reserved for them: it is
-        recommended over all configurations with missing folds.
-        """
-        if self.contenders is None:
-            return self.ledger.n_folds == 1 and self.ledger.n_scored > 0
-        return bool(self.reservations) or bool(self.contenders.complete.any())
-
-    @property
-    def fresh_cutoff(self) -> float:
-        """Cutoff of a fresh pull, given the remaining time."""
-        spare = self.seconds_to_spare
-        # A first fold that takes longer would leave no time for the other folds.
-        longest = spare / self.rounds if self.must_validate else spare
-        return min(self.learned_cutoff, longest)
-
-    def allowed_seconds(self, contender: int) -> float:
-        """Return the seconds that the missing folds of this contender may take."""
-        own = sum(r.seconds for r in self.reservations if r.index == contender)
-        return min(self.seconds_to_spare + own, self.seconds_left)
 
 
 class Rule(Protocol):
@@ -204,37 +130,6 @@ class RacingRule:
         radius = 8 * (ratio - 1) / 3 * share
         radius = radius + math.sqrt(2) * (math.sqrt(ratio - 1) + 1) * np.sqrt(share)
         return np.asarray(self.exploration * radius / (unit + situation.overhead_seconds))
-
-
-def first_wait(situation: Situation) -> float:
-    """Return the cutoff of a baseline or user-given configuration while nothing has finished.
-
-    The cutoff leaves enough time to validate the configuration on all folds and to refit it. If at
-    most `LAST_CALL_SHARE` of the budget is left, the cutoff is all of the remaining time, or half
-    of it if the caller has a last resort.
-    """
-    if situation.seconds_left <= LAST_CALL_SHARE * situation.budget_seconds:
-        return situation.seconds_left / (2 if situation.has_last_resort else 1)
-    return situation.seconds_left / (situation.rounds + situation.refit_fits)
-
-
-def last_call(situation: Situation) -> Pull | None:
-    """Return a pull that may use all of the remaining time, if nothing has finished so far.
-
-    It is the caller's last resort if one is offered (``least_share`` of 1), or another try of the
-    baseline if at most `LAST_CALL_SHARE` of the budget is left.
-    """
-    row, ledger, offer = situation.baseline, situation.ledger, situation.offer
-    if offer is not None and offer.least_share >= 1:
-        reason = "nothing has finished, the last resort gets all remaining time"
-        return Pull(ledger.n, 0, situation.seconds_left, fresh=True, reason=reason)
-    if row is None or ledger.failed[row] or ledger.pending[row].any():
-        return None
-    left = situation.seconds_left
-    if left > LAST_CALL_SHARE * situation.budget_seconds or left <= ledger.waited[row]:
-        return None
-    reason = f"nothing has finished, baseline again after giving up at {ledger.waited[row]:.3g} s"
-    return Pull(row, 0, left, reason=reason)
 
 
 def due_pull(situation: Situation) -> Pull | None:

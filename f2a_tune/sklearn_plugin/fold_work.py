@@ -17,7 +17,7 @@ from f2a_tune.cutoff.pool import checked_call
 from f2a_tune.outcome import Kind, Outcome
 from f2a_tune.racing import Offer, Proposals, Pull, Race
 from f2a_tune.racing.contenders import OVERHEAD_SECONDS
-from f2a_tune.racing.rule import LAST_CALL_SHARE
+from f2a_tune.racing.opening import LAST_CALL_SHARE
 from f2a_tune.racing.space import Floats
 from f2a_tune.runtime.event import Event
 from f2a_tune.runtime.limits import CLOSING_SECONDS, SHORTEST_PULL_SECONDS
