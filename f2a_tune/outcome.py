@@ -22,6 +22,8 @@ class Kind(StrEnum):
     """The call raised an exception, or its worker process died."""
     OUT_OF_MEMORY = "out_of_memory"
     """The call exceeded its memory limit, or the machine ran out of memory."""
+    PAUSED = "paused"
+    """The call was stopped and can be continued; only for calls that allow it."""
 
 
 FAILED = (Kind.FAILED, Kind.OUT_OF_MEMORY)
@@ -145,6 +147,11 @@ class Outcome:
         """Return the outcome of a call that exceeded its memory limit or the available memory."""
         return cls(Kind.OUT_OF_MEMORY, seconds, error=error)
 
+    @classmethod
+    def paused(cls, call: Any, seconds: float) -> Outcome:
+        """Return the outcome of a call that was stopped and can be continued; see `PausedCall`."""
+        return cls(Kind.PAUSED, seconds, value=call)
+
     @property
     def ok(self) -> bool:
         """Whether the call finished."""
@@ -156,7 +163,7 @@ class Outcome:
         Raises
         ------
         CutoffExceededError
-            If the call was given up.
+            If the call was given up or paused.
         MemoryError
             If the call ran out of memory.
         WorkerDiedError
@@ -166,6 +173,8 @@ class Outcome:
         """
         if self.kind is Kind.FINISHED:
             return self.value
+        if self.kind is Kind.PAUSED:
+            raise CutoffExceededError("the call was paused and has not finished")
         if self.kind is Kind.GAVE_UP:
             raise CutoffExceededError(f"the call did not finish within {self.cutoff_seconds:g} s")
         assert self.error is not None

@@ -1,4 +1,6 @@
-"""The start and end time of a call, which the worker writes to memory shared with the parent.
+"""The times of a call in memory that the worker and the parent share.
+
+The worker writes its start and end, and the parent the seconds for which it was paused.
 
 The memory is one page of a file in the pool's folder, mapped by both processes. The parent reads
 the times without a message, so a call costs only one message each way. The cutoff still counts
@@ -12,12 +14,12 @@ import os
 from pathlib import Path
 from typing import Self
 
-STARTED, ENDED = 0, 1
+STARTED, ENDED, PAUSED = 0, 1, 2
 NANOSECONDS = 1e9
 
 
 class CallTimes:
-    """Start and end of a call on the monotonic clock, which all processes of a machine share.
+    """Start, end and pauses of a call on the monotonic clock, the same in all processes.
 
     A stored 0 means that the call has not started or ended yet.
     """
@@ -43,8 +45,8 @@ class CallTimes:
         return cls(str(path))
 
     def clear(self) -> None:
-        """Reset both times before a new call."""
-        self._moments[STARTED] = self._moments[ENDED] = 0
+        """Reset all times before a new call."""
+        self._moments[STARTED] = self._moments[ENDED] = self._moments[PAUSED] = 0
 
     def mark_started(self, now: float) -> None:
         """Store the start time of the call."""
@@ -53,6 +55,15 @@ class CallTimes:
     def mark_ended(self, now: float) -> None:
         """Store the time at which the call returned or raised."""
         self._moments[ENDED] = int(now * NANOSECONDS)
+
+    def add_pause(self, seconds: float) -> None:
+        """Add a pause, which does not count as time of the call."""
+        self._moments[PAUSED] += int(seconds * NANOSECONDS)
+
+    @property
+    def paused_seconds(self) -> float:
+        """Seconds for which the call has been paused so far."""
+        return self._moments[PAUSED] / NANOSECONDS
 
     @property
     def started(self) -> float | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import threading
+from collections.abc import Callable
 from multiprocessing.connection import Connection
 from queue import SimpleQueue
 from typing import Any
@@ -29,8 +30,10 @@ class CallbackChannel:
     and releasing it would block all later questions.
     """
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: Connection, running_seconds: Callable[[], float]) -> None:
         self._connection = connection
+        self.running_seconds = running_seconds
+        """Returns the seconds that the call has run, without its pauses."""
         self._pid = os.getpid()
         self._wire = threading.Lock()
         self._open = True
@@ -106,10 +109,10 @@ def _talk(requests: SimpleQueue[_Request]) -> None:
         heard.put(channel.exchange(payload))
 
 
-def open_channel(connection: Connection) -> CallbackChannel:
+def open_channel(connection: Connection, running_seconds: Callable[[], float]) -> CallbackChannel:
     """Open the channel of a new call."""
     global _channel
-    _channel = CallbackChannel(connection)
+    _channel = CallbackChannel(connection, running_seconds)
     return _channel
 
 

@@ -1,6 +1,7 @@
 """The parent's handle of one worker process, which runs calls and enforces their cutoffs.
 
-A handle sends a task, answers questions of the call, and returns an `Outcome` or kills the worker.
+A handle sends a task, answers questions of the call, and returns an `Outcome`. At the cutoff it
+kills the worker, or stops it if the call may be paused.
 The start and end times come from the shared memory of `call_times`, not from messages.
 """
 
@@ -29,7 +30,14 @@ from f2a_tune.cutoff.messages import (
     Task,
     quick_bytes,
 )
-from f2a_tune.cutoff.processes import is_stopped
+from f2a_tune.cutoff.paused_call import PausedCall
+from f2a_tune.cutoff.processes import (
+    continue_group,
+    has_ended,
+    is_stopped,
+    private_bytes,
+    stop_group,
+)
 from f2a_tune.outcome import ErrorReport, Kind, Outcome
 
 # A worker that has not started after this time is assumed to have failed.
@@ -47,6 +55,14 @@ LOOK_SECONDS = 1.0
 LOOK_AGAIN_SECONDS = 0.002
 # poll() has a 32-bit timeout in milliseconds, so longer waits are split.
 LONGEST_POLL_SECONDS = 3600.0
+
+
+class Pause:
+    """The type of `PAUSE`."""
+
+
+PAUSE = Pause()
+"""What ``Call.answer`` returns to pause the call; it gets the answer True when it continues."""
 
 
 class NotStartedError(Exception):
@@ -86,6 +102,10 @@ class Call:
     data. The cutoff of the call then counts from the first question. The call is not given up
     before it has run as long as its prelude, because the next worker would need that time again.
     """
+    pausable: bool = False
+    """Whether the call is paused at its cutoff, instead of given up, unless it is ``latest``."""
+    continues: PausedCall | None = None
+    """The paused call to continue, instead of starting a new one. ``payload`` is ignored."""
 
 
 class WorkerHandle:
@@ -103,6 +123,12 @@ class WorkerHandle:
         self._stamp = stamp
         self._pid: int | None = None
         self._context = context
+        self._paused_at: float | None = None
+        self._has_question = False
+        """Whether the paused call waits for an answer."""
+        self._seconds_before = 0.0
+        """Seconds that the call had run when it was last paused."""
+        self._resumed_at: float | None = None
         self.alive = True
         try:
             self._connection, self._generation = launcher.launch()
@@ -129,6 +155,7 @@ class WorkerHandle:
         self._context = call.context
         self._stamp.clear()
         self._first_question: float | None = None
+        self._resumed_at, self._seconds_before = None, 0.0
         sent = clock.monotonic_seconds()
         task = Task(call.payload, changed, dict(shared_paths), call.memory_bytes)
         try:
@@ -140,17 +167,53 @@ class WorkerHandle:
             if_slow()
             return self._await_end(sent, call)
         except (EOFError, OSError) as error:
-            started, ended = self._stamp.started, self._stamp.ended
-            if started is None:
-                self.kill()
-                raise NotStartedError("a worker process died before it started the call") from None
-            seconds = (ended or clock.monotonic_seconds()) - started
-            if isinstance(error, BlockingIOError):  # the worker stopped in the middle of a message
-                self.kill()
-                if clock.monotonic_seconds() >= call.latest:
-                    return Outcome.gave_up(call.cutoff_seconds, seconds)
-                return _result_too_slow(seconds)
-            return self._death(seconds)
+            return self._disconnected(call, error)
+
+    def resume(self, call: Call, if_slow: Callable[[], None]) -> Outcome:
+        """Continue the paused call of this worker with the limits of ``call``."""
+        assert self._pid is not None
+        assert self._paused_at is not None
+        now = self._resumed_at = clock.monotonic_seconds()
+        self._stamp.add_pause(now - self._paused_at)
+        self._paused_at = None
+        try:
+            if self._has_question:
+                self._has_question = False
+                self._connection.send_bytes(quick_bytes(Answer(True)))
+            continue_group(self._pid)
+            if_slow()
+            return self._await_end(now, call)
+        except (EOFError, OSError) as error:
+            return self._disconnected(call, error)
+
+    @property
+    def is_running(self) -> bool:
+        """Whether the worker process is there, running or stopped."""
+        return self.alive and self._pid is not None and not has_ended(self._pid)
+
+    @property
+    def memory_bytes(self) -> int:
+        """Memory that only this worker process uses."""
+        return 0 if self._pid is None or not self.alive else private_bytes(self._pid)
+
+    def _disconnected(self, call: Call, error: Exception) -> Outcome:
+        """Return the outcome of a call whose worker closed its connection or stopped sending."""
+        started, ended = self._stamp.started, self._stamp.ended
+        if started is None:
+            self.kill()
+            raise NotStartedError("a worker process died before it started the call") from None
+        seconds = self._leg_seconds(started, ended or clock.monotonic_seconds())
+        if isinstance(error, BlockingIOError):  # the worker stopped in the middle of a message
+            self.kill()
+            if clock.monotonic_seconds() >= call.latest:
+                return Outcome.gave_up(call.cutoff_seconds, seconds)
+            return _result_too_slow(seconds)
+        return self._death(seconds)
+
+    def _leg_seconds(self, started: float, until: float) -> float:
+        """Return the seconds that the call has run since it was started or last continued."""
+        running = until - started - self._stamp.paused_seconds
+        return max(running - self._seconds_before, 0.0)
 
     def kill(self) -> None:
         """Kill the worker process and all processes that it started."""
@@ -215,10 +278,17 @@ class WorkerHandle:
                     extended += now - limit + more
                     deadline = now + more
                     continue
+                if call.pausable and started is not None and ended is None and not out_of_time:
+                    paused = self._paused(started)
+                    if paused is not None:
+                        return paused
+                    deadline = clock.monotonic_seconds()
+                    continue
+                spent = now - sent if started is None else self._leg_seconds(started, ended or now)
                 self.kill()
                 if started is not None and ended is not None and not out_of_time:
-                    return _result_too_slow(ended - started)
-                outcome = Outcome.gave_up(cutoff_seconds + extended, now - (started or sent))
+                    return _result_too_slow(spent)
+                outcome = Outcome.gave_up(cutoff_seconds + extended, spent)
                 return self._without_prelude(outcome, call, started)
             if started is None and self._pid is not None and is_stopped(self._pid):
                 self.kill()  # the worker was stopped before the call, which is not to blame
@@ -230,6 +300,8 @@ class WorkerHandle:
         """When to stop waiting for a call, apart from extensions and ``call.latest``."""
         if ended is not None:
             return ended + RESULT_SECONDS
+        if self._resumed_at is not None:
+            return self._resumed_at + call.cutoff_seconds
         if started is not None:
             return self._counted_from(started, call)
         return sent + call.cutoff_seconds + LOADING_SECONDS
@@ -241,13 +313,31 @@ class WorkerHandle:
         if isinstance(reply, Question):
             if self._first_question is None:
                 self._first_question = clock.monotonic_seconds()
-            self._connection.send_bytes(_packed_answer(reply, call.answer))
+            answer = _packed_answer(reply, call.answer)
+            if answer is None:
+                self._has_question = True
+                return self._paused(self._stamp.started or self._first_question)
+            self._connection.send_bytes(answer)
             return None
         body = self._connection.recv_bytes() if reply.has_body else None
         started = self._stamp.started
+        reply = replace(reply, seconds=max(reply.seconds - self._seconds_before, 0.0))
         if reply.kind is Kind.OUT_OF_MEMORY:
             self.kill()  # the worker may still hold the memory that the call has allocated
         return self._without_prelude(_outcome(reply, body), call, started)
+
+    def _paused(self, started: float) -> Outcome | None:
+        """Stop the worker; return None, and let it run on, if it has sent something meanwhile."""
+        assert self._pid is not None
+        now = clock.monotonic_seconds()
+        stop_group(self._pid)
+        if not self._has_question and (self._stamp.ended or self._connection.poll(0)):
+            continue_group(self._pid)
+            return None
+        seconds = self._leg_seconds(started, now)
+        self._seconds_before += seconds
+        self._paused_at = now
+        return Outcome.paused(PausedCall(self), seconds)
 
     def _counted_from(self, started: float, call: Call) -> float:
         """Return the time at which a running call is given up."""
@@ -279,9 +369,11 @@ class WorkerHandle:
         return Outcome.failed(report, seconds)
 
 
-def _packed_answer(question: Question, answer: Callable[[Any], Any]) -> bytes:
+def _packed_answer(question: Question, answer: Callable[[Any], Any]) -> bytes | None:
+    """Return the answer as bytes; None if the call is to be paused."""
     try:
-        return quick_bytes(Answer(answer(question.content)))
+        value = answer(question.content)
+        return None if value is PAUSE else quick_bytes(Answer(value))
     except Exception as error:
         with suppress(Exception):
             packed = bytes(cloudpickle.dumps(Answer(error=error)))

@@ -28,7 +28,7 @@ from f2a_tune.cutoff.context import Context
 from f2a_tune.cutoff.handle import Call, NotStartedError, WorkerHandle
 from f2a_tune.cutoff.launcher import Launcher, WorkerStartError, make_launcher
 from f2a_tune.cutoff.shared import Shared, SharedFolder, cloud_bytes
-from f2a_tune.outcome import ErrorReport, Outcome
+from f2a_tune.outcome import ErrorReport, Kind, Outcome
 
 # Attempts to start a call. If an idle worker has died, the call gets a new one. If new workers die
 # as well, the call is assumed to be the cause.
@@ -220,7 +220,9 @@ class CutoffPool:
             if self._closed:
                 raise RuntimeError("this CutoffPool is closed. Create a new one.")
             if self._engine is None:
-                self._engine = _Engine(self.preload, self.threads_per_worker, latest)
+                self._engine = _Engine(
+                    self.preload, self.n_workers, self.threads_per_worker, latest
+                )
             return self._engine
 
 
@@ -242,7 +244,10 @@ class _Engine:
     It does not refer to the pool, so that it can be finalized when the pool is garbage-collected.
     """
 
-    def __init__(self, preload: Sequence[str], threads: int | None, latest: float) -> None:
+    def __init__(
+        self, preload: Sequence[str], n_workers: int, threads: int | None, latest: float
+    ) -> None:
+        self._most_idle = n_workers + 1
         self.process_id = os.getpid()
         self.folder = SharedFolder()
         try:
@@ -278,21 +283,35 @@ class _Engine:
         return _died(f"{reason}, and {TRIES - 1} more attempts failed too")
 
     def _attempt(self, call: Call, default_memory: int | None, fresh: bool) -> Outcome:
-        worker = self._launch() if fresh else self._take()
+        if call.continues is not None:
+            worker = call.continues.take()
+        else:
+            worker = self._launch() if fresh else self._take()
         try:
             if call.memory_bytes is None:
                 call = replace(call, memory_bytes=default_memory)
-            outcome = worker.perform(call, self.folder.paths, if_slow=self._stand_by)
+            if call.continues is not None:
+                outcome = worker.resume(call, if_slow=self._stand_by)
+            else:
+                outcome = worker.perform(call, self.folder.paths, if_slow=self._stand_by)
         except BaseException:  # such as Ctrl-C: the caller no longer waits for this call
             worker.kill()
             raise
-        if worker.alive:
+        if worker.alive and outcome.kind is not Kind.PAUSED:
             # Only use a call whose worker survived for warming up: others may hang in unpickling.
-            if len(call.payload) <= LARGEST_REHEARSAL:
+            if 0 < len(call.payload) <= LARGEST_REHEARSAL:
                 self._last_payload = call.payload
-            with self._lock:
-                self._idle.append(worker)
+            self._put_back(worker)
         return outcome
+
+    def _put_back(self, worker: WorkerHandle) -> None:
+        """Keep a worker for the next call; with paused calls, there are more than needed."""
+        with self._lock:
+            has_room = len(self._idle) < self._most_idle
+            if has_room:
+                self._idle.append(worker)
+        if not has_room:
+            worker.kill()
 
     def wait_until_ready(self, latest: float) -> bool:
         """Return whether workers can start by ``latest``."""

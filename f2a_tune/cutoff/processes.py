@@ -97,6 +97,37 @@ def kill_marked(variable: str, value: str) -> None:
                 os.kill(pid, signal.SIGKILL)
 
 
+def stop_group(pid: int) -> None:
+    """Stop all processes of the group that this process leads, until `continue_group`."""
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(pid, signal.SIGSTOP)
+
+
+def continue_group(pid: int) -> None:
+    """Continue the processes that `stop_group` has stopped."""
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(pid, signal.SIGCONT)
+
+
+def private_bytes(pid: int) -> int:
+    """Return the memory that would be free if this process ended (Linux only, else 0)."""
+    total = 0
+    with suppress(OSError, ValueError), open(f"/proc/{pid}/smaps_rollup") as file:
+        for line in file:
+            if line.startswith("Private_"):
+                total += 1024 * int(line.split()[1])
+    return total
+
+
+def available_bytes() -> int:
+    """Return the memory that is free or can be freed (Linux only, else 0)."""
+    with suppress(OSError, ValueError), open("/proc/meminfo") as file:
+        for line in file:
+            if line.startswith("MemAvailable:"):
+                return 1024 * int(line.split()[1])
+    return 0
+
+
 def kill_group(pid: int) -> None:
     """Kill the process group that this process leads, and the process itself."""
     if hasattr(os, "killpg"):

@@ -106,7 +106,11 @@ class Performer:
         started = clock.monotonic_seconds()
         value: Any = None
         failure: BaseException | None = None
-        line = open_channel(cast("Connection", self._connection))
+
+        def running_seconds() -> float:
+            return clock.monotonic_seconds() - started - self._stamp.paused_seconds
+
+        line = open_channel(cast("Connection", self._connection), running_seconds)
         try:
             self._context = task.context or self._context
             self._context.apply()  # for every call: the last one may have changed settings
@@ -124,7 +128,7 @@ class Performer:
         line.close()
         self._stamp.mark_ended(ended)
         _flush()
-        seconds = ended - started
+        seconds = ended - started - self._stamp.paused_seconds
         reply, body = _success(value, seconds) if failure is None else _failure(failure, seconds)
         self._connection.send(reply)
         if body is not None:
@@ -149,6 +153,8 @@ def _flush() -> None:
 
 class Nowhere:
     """Replaces the connection and the call times during a rehearsal and discards everything."""
+
+    paused_seconds = 0.0
 
     def mark_started(self, now: float) -> None:
         """Discard the time."""

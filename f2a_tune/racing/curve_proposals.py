@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -33,7 +34,7 @@ NEAR_CANDIDATES = 60
 # Largest number of paused configurations that are compared.
 MOST_PAUSED = 60
 # A new configuration is grown to the highest level that takes at most this share of the budget.
-FIRST_SHARE = 0.003
+FIRST_SHARE = 0.02
 # A step to the next level takes at least this share of the budget, which limits the decisions.
 LEAST_STEP_SHARE = 0.0005
 # The first configurations are grown for this share of the budget, so that a result comes soon that
@@ -83,29 +84,28 @@ class CurveProposals:
         """
         assert ledger.curves is not None
         estimates = ledger.estimates()
-        if estimates.n_scored < FEWEST_SCORED:
-            drawn = self._random(ledger, units, left)
-            if drawn is not None or not estimates.n_scored:
-                return drawn
+        drawn = self.random.offer(ledger, units, left.seconds)
+        is_given = drawn is not None and drawn.least_share > 0
+        if is_given or estimates.n_scored < FEWEST_SCORED:
+            if drawn is not None:
+                return self._opening(ledger, drawn)
+            if not estimates.n_scored:
+                return None
         rng = stream(self.seed, ledger.n_pulls, CURVE_STREAM)
         self._drawn.follow(units)
         model = CurveModel(ledger, self._drawn.features, self._scales)
         self._scales = model.scales
-        if rng.random() < EXPLORE_SHARE:
-            drawn = self.random.offer(ledger, units, left.seconds)
-            if drawn is not None:
-                return self._explored(model, drawn, left)
+        if rng.random() < EXPLORE_SHARE and drawn is not None:
+            return self._explored(model, drawn, left)
         return self._best(model, ledger, units, estimates, left, rng)
 
-    def _random(self, ledger: Ledger, units: Sequence[Floats], left: TimeLeft) -> Offer | None:
-        drawn = self.random.offer(ledger, units, left.seconds)
-        if drawn is None:
-            return None
+    def _opening(self, ledger: Ledger, drawn: Offer) -> Offer:
+        """Return a random or given configuration, or the next step of one of the first ones."""
         first = self._opening_growth(ledger)
         if first is not None:
-            return Offer(drawn.unit, level=0, grown=(first,))
+            return replace(drawn, level=0, grown=(first,))
         level = 0 if self._grows(drawn.unit[None, :])[0] else None
-        return Offer(drawn.unit, level=level, explores=True)
+        return replace(drawn, level=level, explores=True)
 
     def _opening_growth(self, ledger: Ledger) -> Growth | None:
         """Return the next step of one of the first configurations, while it may be grown."""

@@ -141,6 +141,19 @@ class Curves:
         """Record that a paused fit is gone: growing it further means to start it again."""
         self._spent[row, fold] = 0.0
 
+    def expected_seconds(self, row: int, fold: int, level: int) -> float:
+        """Return the expected seconds of a fit until a level that it has not reached.
+
+        It has reached some level. The seconds grow as between its last two looks.
+        """
+        reached = int(self._reached[row, fold])
+        seconds = self._seconds[row, fold]
+        rate = seconds[reached] / self.efforts[reached]
+        if reached > 0 and np.isfinite(seconds[reached - 1]):
+            step = self.efforts[reached] - self.efforts[reached - 1]
+            rate = (seconds[reached] - seconds[reached - 1]) / step
+        return float(seconds[reached] + rate * (self.efforts[level] - self.efforts[reached]))
+
     def best(self, row: int) -> LevelView | None:
         """Choose the best level of a configuration again; None if there is none to use."""
         ended = self._ended[row]

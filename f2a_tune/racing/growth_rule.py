@@ -14,7 +14,7 @@ from dataclasses import replace
 import numpy as np
 from scipy.special import ndtr
 
-from f2a_tune.racing.contenders import Contenders
+from f2a_tune.racing.contenders import BASELINE_SHARE, Contenders
 from f2a_tune.racing.offer import Growth, Offer
 from f2a_tune.racing.opening import last_call
 from f2a_tune.racing.pull import Pull
@@ -22,7 +22,8 @@ from f2a_tune.racing.rule import (
     Candidate,
     RacingRule,
     another_fold,
-    due_pull,
+    cheap_baseline,
+    last_pulls,
     of_use,
     reserved_or_leftover,
     retried,
@@ -39,6 +40,9 @@ STREAK = 3
 LONGEST_FIRST_LOOK = 2.0
 # Longest cutoff of a fit that cannot grow, in units of the shortest cutoff.
 LONGEST_WHOLE_FIT = 10.0
+# While nothing has a score, a baseline that was paused is continued for up to this share of the
+# budget; then other configurations get a chance.
+UNSEEN_BASELINE_SHARE = 0.5
 
 
 class GrowthRule(RacingRule):
@@ -47,10 +51,14 @@ class GrowthRule(RacingRule):
     def choose(self, situation: Situation) -> Pull | None:
         """Return the pull with the largest expected improvement per second."""
         if not situation.ledger.n_scored:
-            baseline = last_call(situation)
+            baseline = last_call(situation) or _unseen_baseline(situation)
             if baseline is not None:
                 return _with_level(baseline, situation)
-        due = due_pull(situation)
+        growth, grows = _baseline_growth(situation)
+        if growth is not None:
+            return growth
+        # The baseline is validated at its own number of rounds, or not before it has them.
+        due = last_pulls(situation) or (None if grows else cheap_baseline(situation))
         if due is not None:
             return _with_level(due, situation)
         found = [_started(situation), _grown(situation), _validated(situation)]
@@ -64,6 +72,48 @@ class GrowthRule(RacingRule):
         return None if pull is None else _with_level(pull, situation)
 
 
+def _unseen_baseline(situation: Situation) -> Pull | None:
+    """Return more time for a baseline that was paused before its first look.
+
+    Its progress is kept, so that it is closer to a first result than a new configuration.
+    """
+    row, ledger, curves = situation.baseline, situation.ledger, situation.ledger.curves
+    if row is None or curves is None or ledger.failed[row] or ledger.pending[row].any():
+        return None
+    spent = float(curves.spent[row, 0])
+    left = UNSEEN_BASELINE_SHARE * situation.budget_seconds - spent
+    if curves.whole[row] or spent <= 0 or left <= 0:
+        return None
+    cutoff = min(left, situation.seconds_left)
+    return Pull(
+        row, 0, cutoff, reason=f"nothing has finished, baseline continued at {spent:.3g} s"
+    )
+
+
+def _baseline_growth(situation: Situation) -> tuple[Pull | None, bool]:
+    """Return the next step of the baseline to its own number of rounds, and whether it is due.
+
+    It is due if all folds and the refit fit into `BASELINE_SHARE` of the budget. The step may be
+    running already.
+    """
+    row, wanted = situation.baseline, situation.baseline_level
+    ledger, curves = situation.ledger, situation.ledger.curves
+    if row is None or wanted is None or curves is None or ledger.failed[row]:
+        return None, False
+    reached = int(curves.reached[row, 0])
+    if not 0 <= reached < wanted or curves.ended[row, 0] or curves.whole[row]:
+        return None, False
+    seconds = curves.expected_seconds(row, 0, wanted)
+    fits = situation.rounds + situation.refit_fits
+    if seconds * fits > BASELINE_SHARE * situation.budget_seconds:
+        return None, False
+    if ledger.pending[row, 0]:
+        return None, True
+    cutoff = _step_cutoff(situation, max(seconds - float(curves.spent[row, 0]), 0.0))
+    reason = f"the baseline is grown to its own level {wanted}"
+    return Pull(row, 0, cutoff, reason=reason, level=wanted), True
+
+
 def _started(situation: Situation) -> Candidate | None:
     """Return a new configuration, if it is worth anything."""
     offer = situation.offer
@@ -74,6 +124,9 @@ def _started(situation: Situation) -> Candidate | None:
     is_whole = offer.level is None
     longest = longest_whole_fit(situation) if is_whole else longest_first_look(situation)
     cutoff = min(_step_cutoff(situation, offer.seconds or 0.0), longest)
+    is_given = offer.least_share > 0 or situation.baseline is not None
+    if is_given and (is_whole or not situation.ledger.n_scored):
+        cutoff = max(cutoff, min(situation.learned_cutoff, situation.seconds_to_spare))
     if cutoff <= 0:
         return None
     kind = "new configuration at random" if offer.explores else "new configuration"
@@ -171,5 +224,8 @@ def _with_level(pull: Pull, situation: Situation) -> Pull:
         return replace(pull, level=None if situation.offer is None else situation.offer.level)
     if curves.whole[pull.configuration]:
         return pull
-    known = int(curves.level[pull.configuration])
-    return replace(pull, level=known if known >= 0 else 0)
+    known = max(int(curves.level[pull.configuration]), 0)
+    if pull.configuration == situation.baseline and situation.baseline_level is not None:
+        own = min(situation.baseline_level, int(curves.reached[pull.configuration, 0]))
+        known = max(known, own)
+    return replace(pull, level=known)

@@ -101,6 +101,8 @@ class Race:
         all fits are whole.
     resumable : bool, default=True
         Whether a growing fit can be paused and continued. If False, it must start again.
+    baseline_level : int, default=None
+        Level at which the baseline is to be beaten. None means its best level.
 
     Examples
     --------
@@ -131,6 +133,7 @@ class Race:
         shortest_cutoff_seconds: float = SHORTEST_SECONDS,
         efforts: Iterable[float] | None = None,
         resumable: bool = True,
+        baseline_level: int | None = None,
     ) -> None:
         self.n_folds = positive_integer("n_folds", n_folds)
         self.budget_seconds = positive_number("budget_seconds", budget_seconds, endless=True)
@@ -142,6 +145,7 @@ class Race:
         self.sign = 1.0 if maximize else -1.0
         self.efforts = None if efforts is None else rising_numbers("efforts", efforts)
         self.resumable = resumable
+        self.baseline_level = baseline_level
         self.ledger = Ledger(self.n_folds, paired=paired, efforts=self.efforts)
         self.in_flight: dict[int, Pull] = {}
         self.n_pulls = 0
@@ -250,6 +254,11 @@ class Race:
         self.ledger.release(pull)
         self._contenders = None
 
+    @property
+    def last_level(self) -> int | None:
+        """The level of a whole fit; None without levels."""
+        return None if self.efforts is None else len(self.efforts) - 1
+
     def lose(self, configuration: int, fold: int) -> None:
         """Report that a paused fit is gone: growing it further means to start it again."""
         self.ledger.lose(configuration, fold)
@@ -349,6 +358,7 @@ class Race:
             offer=offer,
             contenders=contenders,
             baseline=self.baseline,
+            baseline_level=self.baseline_level,
             n_workers=self.n_workers,
             refit_fits=self.refit_fits,
             overhead_seconds=self.overhead_seconds,

@@ -134,7 +134,7 @@ class RacingRule:
 
 def due_pull(situation: Situation) -> Pull | None:
     """Return a pull that has priority over all others, if there is one."""
-    return _last_pulls(situation) or _cheap_baseline(situation)
+    return last_pulls(situation) or cheap_baseline(situation)
 
 
 def reserved_or_leftover(situation: Situation) -> Pull | None:
@@ -142,7 +142,7 @@ def reserved_or_leftover(situation: Situation) -> Pull | None:
     return _reserved(situation) or _leftover(situation)
 
 
-def _last_pulls(situation: Situation) -> Pull | None:
+def last_pulls(situation: Situation) -> Pull | None:
     """Return another fold of the best contender if the last pulls are needed to validate it."""
     contenders, left = situation.contenders, situation.pulls_left
     if contenders is None or left is None:
@@ -156,7 +156,7 @@ def _last_pulls(situation: Situation) -> Pull | None:
     return another_fold(best, situation, "the last pulls are reserved for validating it")
 
 
-def _cheap_baseline(situation: Situation) -> Pull | None:
+def cheap_baseline(situation: Situation) -> Pull | None:
     """Return another fold of a baseline whose missing folds take little time.
 
     Validating it early guarantees that there is a fully validated result.

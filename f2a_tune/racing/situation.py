@@ -31,6 +31,8 @@ class Situation:
     """Parts of the remaining time that are reserved for some contenders."""
     baseline: int | None = None
     """Row of the configuration that is always a contender."""
+    baseline_level: int | None = None
+    """Level to which the baseline is grown before it is validated."""
     n_workers: int = 1
     refit_fits: float = 0.0
     """Seconds of a refit per second of a fit on one fold."""

@@ -17,6 +17,7 @@ from scipy.stats import rankdata
 
 from f2a_tune.outcome import FAILED, FoldResult, Kind, Scores
 from f2a_tune.study.configuration_record import ConfigurationRecord
+from f2a_tune.study.fold_levels import chosen_rounds, kind_at
 from f2a_tune.study.fold_record import FoldRecord
 from f2a_tune.study.status import configuration_status
 
@@ -40,22 +41,23 @@ def cv_results(
     results = [[one.finished(fold) for fold in range(n_folds)] for one in configurations]
     evaluated = np.array(
         [
-            [
-                fold in one.folds and one.folds[fold].kind is not Kind.GAVE_UP
-                for fold in range(n_folds)
-            ]
-            for one in configurations
+            [result is not None or _failed(one, fold) for fold, result in enumerate(row)]
+            for one, row in zip(configurations, results, strict=True)
         ]
-    )
+    ).reshape(-1, n_folds)
     full = np.array([one.count(Kind.FINISHED, *FAILED) == n_folds for one in configurations])
     for name, pick in (("fit_time", _fit_seconds), ("score_time", _score_seconds)):
         times = _table(
-            [[pick(one.folds.get(f)) for f in range(n_folds)] for one in configurations]
+            [
+                [pick(result, one.folds.get(fold)) for fold, result in enumerate(row)]
+                for one, row in zip(configurations, results, strict=True)
+            ]
         )
         found[f"mean_{name}"] = _mean(times, evaluated)
         found[f"std_{name}"] = _deviation(times, evaluated)
-    found.update(_param_columns([one.params for one in configurations]))
-    found["params"] = [dict(one.params) for one in configurations]
+    all_params = [one.chosen_params for one in configurations]
+    found.update(_param_columns(all_params))
+    found["params"] = all_params
     for metric in _metrics(results):
         scores = _table([[_score(r, "test_scores", metric) for r in row] for row in results])
         for row, one in enumerate(configurations):
@@ -72,22 +74,33 @@ def cv_results(
     found["n_given_up"] = _counts(configurations, Kind.GAVE_UP)
     found["n_failed"] = _counts(configurations, *FAILED)
     found["seconds"] = np.array([one.seconds for one in configurations], dtype=np.float64)
+    found["rounds"] = np.array([_rounds(one) for one in configurations], dtype=np.int64)
     found["cutoff"] = np.array([_last_cutoff(one) for one in configurations], dtype=np.float64)
     found["in_space"] = np.array([one.in_space for one in configurations], dtype=bool)
     found["status"] = np.array([_status(one, n_folds) for one in configurations], dtype=object)
     return found
 
 
-def _fit_seconds(pull: FoldRecord | None) -> float | None:
-    if pull is None or pull.kind is Kind.GAVE_UP:
-        return None
-    return pull.seconds if pull.result is None else pull.result.fit_seconds
+def _failed(configuration: ConfigurationRecord, fold: int) -> bool:
+    return fold in configuration.folds and configuration.folds[fold].kind in FAILED
 
 
-def _score_seconds(pull: FoldRecord | None) -> float | None:
-    if pull is None or pull.kind is Kind.GAVE_UP:
-        return None
-    return 0.0 if pull.result is None else pull.result.score_seconds
+def _fit_seconds(result: FoldResult | None, pull: FoldRecord | None) -> float | None:
+    if result is not None:
+        return result.fit_seconds
+    return pull.seconds if pull is not None and pull.kind in FAILED else None
+
+
+def _score_seconds(result: FoldResult | None, pull: FoldRecord | None) -> float | None:
+    if result is not None:
+        return result.score_seconds
+    return 0.0 if pull is not None and pull.kind in FAILED else None
+
+
+def _rounds(configuration: ConfigurationRecord) -> int:
+    """Return the rounds at the chosen level; 0 if the configuration does not grow."""
+    records = list(configuration.folds.values())
+    return next(iter(chosen_rounds(records, configuration.level).values()), 0)
 
 
 def _metrics(results: list[list[FoldResult | None]]) -> list[str]:
@@ -172,7 +185,9 @@ def _last_cutoff(configuration: ConfigurationRecord) -> float:
 
 
 def _status(configuration: ConfigurationRecord, n_folds: int) -> str:
-    return configuration_status([one.kind for one in configuration.folds.values()], n_folds)
+    level = configuration.level
+    kinds = [kind_at(one, level) for one in configuration.folds.values()]
+    return configuration_status([str(kind) for kind in kinds if kind is not None], n_folds)
 
 
 def _param_columns(all_params: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

@@ -11,11 +11,15 @@ import threading
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
 
 from f2a_tune.clock import Budget, monotonic_seconds
+from f2a_tune.cutoff.handle import Call
 from f2a_tune.cutoff.pool import checked_call
+from f2a_tune.growth.ladder import Ladder
 from f2a_tune.outcome import Kind, Outcome
-from f2a_tune.racing import Offer, Proposals, Pull, Race
+from f2a_tune.racing import CurveProposals, Offer, Proposals, Pull, Race
 from f2a_tune.racing.contenders import OVERHEAD_SECONDS
 from f2a_tune.racing.opening import LAST_CALL_SHARE
 from f2a_tune.racing.space import Floats
@@ -25,9 +29,11 @@ from f2a_tune.runtime.loop import Job, NoJob
 from f2a_tune.runtime.workers import Workers
 from f2a_tune.sklearn_plugin.failures import Failures
 from f2a_tune.sklearn_plugin.fold import KeepModel, evaluate_fold
+from f2a_tune.sklearn_plugin.growing_fits import GrowingFits, Leg
+from f2a_tune.sklearn_plugin.growing_fold import grow_fold
 from f2a_tune.sklearn_plugin.refit import KeptModels, RefitForecast
 from f2a_tune.study.accounting import Account
-from f2a_tune.study.fold_record import FoldRecord
+from f2a_tune.study.fold_record import FoldRecord, metric_of
 from f2a_tune.study.peer_sync import PeerSync
 from f2a_tune.study.trial_store import TrialStore
 
@@ -64,6 +70,8 @@ class FoldLimits:
     """The point of the configuration to beat."""
     fallback: Floats | None = None
     """The point to try if nothing else finishes."""
+    ladder: Ladder | None = None
+    """The levels of fits that grow; None if all fits are whole."""
 
 
 @dataclass(frozen=True)
@@ -75,6 +83,8 @@ class FoldFit:
     cutoff_seconds: float
     keep: KeepModel
     begin: float
+    leg: Leg | None = None
+    """The growing fit; None for a whole one."""
 
 
 class FoldWork:
@@ -84,7 +94,7 @@ class FoldWork:
         self,
         state: SearchState,
         workers: Workers,
-        proposals: Proposals,
+        proposals: Proposals | CurveProposals,
         limits: FoldLimits,
         callbacks: Sequence[Callable[[Event], bool]] = (),
     ) -> None:
@@ -95,6 +105,9 @@ class FoldWork:
         self._overhead = Overhead()
         self._refit_seconds = state.forecast.expected_seconds()
         self._lock = threading.Lock()
+        self._growing: GrowingFits | None = None
+        if limits.ladder is not None:
+            self._growing = GrowingFits(state.race, limits.ladder)
         self._stopped = False
         self._offered: tuple[tuple[int, ...], Offer | None] | None = None
         """The next proposal, with how much was known when it was made."""
@@ -119,7 +132,7 @@ class FoldWork:
         """Tell the race, write to the study, and call the callbacks."""
         pull = job.subject.pull
         with self._lock:
-            self._tell(job.subject, outcome)
+            outcome = self._tell(job.subject, outcome)
         self._state.store.store(
             pull.configuration, pull.fold
         )  # other players may decide meanwhile
@@ -137,21 +150,40 @@ class FoldWork:
         del error
         with self._lock:
             self._state.race.withdraw(job.subject.pull)
+            if self._growing is not None and job.subject.leg is not None:
+                self._growing.forget(job.subject.pull)
 
-    def _tell(self, fit: FoldFit, outcome: Outcome) -> None:
+    def close(self) -> None:
+        """Drop all paused fits."""
+        with self._lock:
+            if self._growing is not None:
+                self._growing.clear()
+
+    def _tell(self, fit: FoldFit, outcome: Outcome) -> Outcome:
+        """Tell race and store; returns the outcome of the pull."""
         state, pull = self._state, fit.pull
         cutoff = max(fit.cutoff_seconds, outcome.cutoff_seconds or 0.0)
-        record = FoldRecord.of(outcome, cutoff, state.budget.spent_seconds, pull.reason)
+        now, metric = state.budget.spent_seconds, state.store.metric
+        if fit.leg is None or self._growing is None:
+            record = FoldRecord.of(outcome, cutoff, now, pull.reason)
+            state.race.tell(pull, record.outcome(metric))
+        else:
+            ended, record = outcome, fit.leg.record(outcome, cutoff, now)
+            outcome = fit.leg.outcome(ended)
+            told = replace(outcome, value=_score_of(outcome, metric)) if outcome.ok else outcome
+            state.race.tell(pull, told, record.looks(metric))
+            self._growing.keep(pull, ended)
         state.store.add(pull.configuration, pull.fold, record)
-        state.race.tell(pull, record.outcome(state.store.metric))
-        state.account.add(outcome.kind, outcome.seconds)
-        if outcome.ok:
+        is_finished = record.kind is Kind.FINISHED
+        state.account.add(Kind.FINISHED if is_finished else outcome.kind, outcome.seconds)
+        if is_finished:
             state.kept_models.add(pull.configuration, pull.fold, fit.keep.path)
         self._failures.add(outcome)
         self._overhead.add(monotonic_seconds() - fit.begin - outcome.seconds)
         state.race.overhead_seconds = self._overhead.mean_seconds
         state.forecast.start_seconds = self._overhead.largest_seconds
         self._refit_seconds = state.forecast.expected_seconds(pull.configuration)
+        return outcome
 
     def _next_pull(self) -> Pull | None:
         if self._stopped or self._seconds_left() < SHORTEST_PULL_SECONDS:
@@ -180,6 +212,8 @@ class FoldWork:
     def _offer(self, now: float) -> Offer | None:
         """A new configuration for the race to choose, if there is one."""
         race = self._state.race
+        if self._fallback is not None and self._is_known(self._fallback):
+            self._fallback, race.has_last_resort = None, False
         if self._fallback is not None and self._nothing_finishes(now):
             return Offer(self._fallback, least_share=1.0)
         if not race.reservoir_open:
@@ -194,11 +228,22 @@ class FoldWork:
         if len(state.store.configurations) >= self._limits.most_configurations:
             return None
         # More folds of known configurations hardly change the proposal, and a model is slow.
-        known = (len(state.store.units), ledger.n_scored, int((ledger.waited > 0).sum()))
+        known: tuple[int, ...] = len(state.store.units), ledger.n_scored
+        known = (*known, int((ledger.waited > 0).sum()))
+        if self._growing is not None:
+            known = (*known, ledger.n_pulls, len(state.race.in_flight))
         if self._offered is None or self._offered[0] != known:
-            cutoff = max(state.race.fresh_cutoff(now), 1e-6)
-            self._offered = known, self._proposals.offer(ledger, state.store.units, cutoff)
+            self._offered = known, self._new_offer(now)
         return self._offered[1]
+
+    def _new_offer(self, now: float) -> Offer | None:
+        race, units = self._state.race, self._state.store.units
+        if isinstance(self._proposals, CurveProposals):
+            return self._proposals.offer(race.ledger, units, race.time_left(now))
+        return self._proposals.offer(race.ledger, units, max(race.fresh_cutoff(now), 1e-6))
+
+    def _is_known(self, unit: Floats) -> bool:
+        return any(unit.tobytes() == one.tobytes() for one in self._state.store.units)
 
     def _nothing_finishes(self, now: float) -> bool:
         """Whether it is time for the fallback, which lies outside the space."""
@@ -224,12 +269,25 @@ class FoldWork:
         keep = state.kept_models.place_for(
             self._workers.pool, pull.configuration, pull.fold, state.forecast.kept_from_seconds
         )
-        arguments = (self._workers.data, params, pull.fold, keep if limits.refit else None)
         begin = monotonic_seconds()
-        call = checked_call(evaluate_fold, arguments, {}, cutoff, limits.memory)
-        # A worker may have to start first; the search ends on time all the same.
-        call = replace(call, latest=begin + longest, more_seconds=lambda: self._more_seconds(pull))
-        return Job(call, FoldFit(pull, params, cutoff, keep, begin))
+        kept = keep if limits.refit else None
+        arguments: tuple[Any, ...] = (self._workers.data, params, pull.fold, kept)
+        rounds = state.store.space.rounds_of(state.store.units[pull.configuration])
+        if self._growing is None or rounds is None or pull.level is None:
+            call = checked_call(evaluate_fold, arguments, {}, cutoff, limits.memory)
+            # A worker may have to start first; the search ends on time all the same.
+            more = partial(self._more_seconds, pull)
+            call = replace(call, latest=begin + longest, more_seconds=more)
+            return Job(call, FoldFit(pull, params, cutoff, keep, begin))
+        leg = self._growing.leg(pull, rounds)
+        arguments = (*arguments[:3], tuple(sorted(set(leg.rounds))), kept)
+
+        def new_call() -> Call:
+            call = checked_call(grow_fold, arguments, {}, cutoff, limits.memory)
+            return replace(call, latest=begin + longest)
+
+        call = self._growing.call(leg, new_call)
+        return Job(call, FoldFit(pull, params, cutoff, keep, begin, leg))
 
     def _more_seconds(self, pull: Pull) -> float:
         """How much longer a fit that has reached its cutoff may run."""
@@ -254,6 +312,10 @@ class FoldWork:
     def _now(self) -> float:
         """The race's clock: what is kept for the refit counts as spent."""
         return self._state.race.budget_seconds - max(self._seconds_left(), 0.0)
+
+
+def _score_of(outcome: Outcome, metric: str | None) -> float:
+    return metric_of(outcome.value.test_scores, metric)
 
 
 class Overhead:

@@ -118,6 +118,12 @@ class F2ASearchCV(sklearn_private.base_search_cv()):  # type: ignore[misc]
     start : list of dict, optional
         Configurations to try first, each with all parameters of a dict of the space. By default
         the estimator's own values; pass ``[]`` for none.
+    growth : {"auto"} or None, default="auto"
+        With "auto", fits of boosting models, forests and other estimators that grow by rounds are
+        scored while they run, and paused, continued or dropped. The largest number of rounds in
+        ``param_distributions``, or that of the estimator, is the limit; ``best_params_`` contains
+        the number that was validated. Other estimators are not affected, nor are searches with
+        ``timeouts``, ``policy`` or ``proposals``. None runs every fit to its end.
 
     Attributes
     ----------
@@ -190,6 +196,7 @@ multimetric_, classes_, n_features_in_, feature_names_in_
         memory: int | None = None,
         callbacks: Any = None,
         start: Any = None,
+        growth: str | None = "auto",
     ) -> None:
         super().__init__(
             estimator=estimator,
@@ -214,6 +221,7 @@ multimetric_, classes_, n_features_in_, feature_names_in_
         self.memory = memory
         self.callbacks = callbacks
         self.start = start
+        self.growth = growth
 
     @sklearn_private.fit_context()  # type: ignore[untyped-decorator]
     def fit(self, X: Any, y: Any = None, **params: Any) -> F2ASearchCV:

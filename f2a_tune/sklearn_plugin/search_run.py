@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, closing, suppress
 from typing import TYPE_CHECKING, Any, Self
 
 from f2a_tune.clock import Budget
@@ -138,7 +138,8 @@ class SearchRun:
         begin = self.state.budget.spent_seconds
         try:
             with one_blas_thread():  # the fits need the cores
-                Loop(workers.pool, self._work(workers)).run(self.settings.n_players)
+                with closing(self._work(workers)) as work:
+                    Loop(workers.pool, work).run(self.settings.n_players)
         finally:
             self._played_seconds = self.state.budget.spent_seconds - begin
 
@@ -214,6 +215,7 @@ class SearchRun:
             raise_errors=settings.raise_errors,
             baseline=settings.start[0] if settings.start else None,
             fallback=settings.fallback,
+            ladder=None if settings.growth is None else settings.growth.ladder,
         )
         proposals = settings.new_proposals(self.space, seed)
         return FoldWork(self.state, workers, proposals, limits, self._callbacks)

@@ -26,6 +26,7 @@ from optuna.distributions import (
 from sklearn.base import clone
 
 from f2a_tune.racing import Parameter, Space
+from f2a_tune.sklearn_plugin.growth_plan import Rounds
 from f2a_tune.sklearn_plugin.scipy_values import (
     QuantileValue,
     SeededValue,
@@ -57,9 +58,12 @@ class Dimension:
 class SearchSpace:
     """All configurations of a search."""
 
-    def __init__(self, param_distributions: Any, estimator: Any) -> None:
-        dicts = _checked_dicts(param_distributions)
+    def __init__(
+        self, param_distributions: Any, estimator: Any, rounds: Sequence[Rounds | None] = ()
+    ) -> None:
+        dicts = checked_dicts(param_distributions)
         self._n_dicts = len(dicts)
+        self._rounds = tuple(rounds) or (None,) * len(dicts)
         self._several = len(dicts) > 1
         dimensions: list[Dimension] = []
         which: tuple[Parameter, ...] = ()
@@ -68,7 +72,8 @@ class SearchSpace:
         for place, content in enumerate(dicts):
             _check_names(content, estimator)
             for name, spec in content.items():
-                dimensions.append(self._dimension(name, spec, place))
+                if name != self._rounds_parameter(place):
+                    dimensions.append(self._dimension(name, spec, place))
         self._dimensions = {one.parameter.name: one for one in dimensions}
         named, known = {one.name for one in dimensions}, estimator.get_params(deep=True)
         self.own_params = {name: known[name] for name in sorted(named & set(known))}
@@ -106,7 +111,31 @@ class SearchSpace:
             if name != WHICH_SPACE:
                 one = self._dimensions[name]
                 found[one.name] = one.value(value)
+        rounds = self.rounds_of(unit)
+        if rounds is not None:
+            found[rounds.parameter] = rounds.whole
         return dict(sorted(found.items()))
+
+    def rounds_of(self, unit: Floats) -> Rounds | None:
+        """Return how the configuration of a row grows, or None if it does not."""
+        if not self.is_in_space(unit):
+            return None
+        return self._rounds[int(self._places(unit[None, :])[0])]
+
+    def grows(self, units: Floats) -> NDArray[np.bool_]:
+        """Return which of these rows are configurations that grow."""
+        growing = np.array([one is not None for one in self._rounds])
+        return np.asarray(growing[self._places(units)])
+
+    def _places(self, units: Floats) -> NDArray[np.intp]:
+        """Return the dict that each row is drawn from."""
+        if not self._several:
+            return np.zeros(len(units), dtype=np.intp)
+        return self.space.parameters[0].index(units[:, 0])
+
+    def _rounds_parameter(self, place: int) -> str | None:
+        rounds = self._rounds[place]
+        return None if rounds is None else rounds.parameter
 
     def stored(self, unit: Floats) -> dict[str, tuple[Any, BaseDistribution]]:
         """Return the values and distributions of a row for the study."""
@@ -141,8 +170,8 @@ class SearchSpace:
     def encoded(self, params: Mapping[str, Any]) -> Floats:
         """Return the row of a configuration given by the user."""
         for place in range(self._n_dicts):
-            mine = self._of_dict(place)
-            if {one.name for one in mine} == set(params) and _may_be(mine, params):
+            mine, names = self._of_dict(place), set(params) - {self._rounds_parameter(place)}
+            if {one.name for one in mine} == names and _may_be(mine, params):
                 return self._row(place, mine, params)
         raise ValueError(
             f"start contains {dict(params)!r}, which is not in the space. Give every parameter of "
@@ -196,6 +225,7 @@ class SearchSpace:
             f":{name_of_distribution(one.value)}"
             for one in self._dimensions.values()
         ]
+        parts += [f"{place}:{one}" for place, one in enumerate(self._rounds) if one is not None]
         return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
 
     def _dimension(self, name: str, spec: Any, place: int) -> Dimension:
@@ -320,7 +350,8 @@ def _labels(values: Sequence[Any]) -> list[Any]:
     return labels
 
 
-def _checked_dicts(given: Any) -> list[Mapping[str, Any]]:
+def checked_dicts(given: Any) -> list[Mapping[str, Any]]:
+    """Return ``param_distributions`` as a list of dicts."""
     dicts = [given] if isinstance(given, Mapping) else given
     if not isinstance(dicts, Sequence) or isinstance(dicts, (str, bytes)):
         raise TypeError(

@@ -10,10 +10,18 @@ from typing import Any
 from optuna.samplers import BaseSampler
 
 from f2a_tune.bandit import Policy
-from f2a_tune.racing import ModelProposals, Proposals, Race, RandomProposals, StartProposals
+from f2a_tune.racing import (
+    CurveProposals,
+    ModelProposals,
+    Proposals,
+    Race,
+    RandomProposals,
+    StartProposals,
+)
 from f2a_tune.racing.space import Floats
 from f2a_tune.runtime.event import Event
 from f2a_tune.sklearn_plugin.fold import PRELOAD
+from f2a_tune.sklearn_plugin.growth_plan import GrowthPlan
 from f2a_tune.sklearn_plugin.optuna_proposals import OptunaProposals
 from f2a_tune.sklearn_plugin.search_space import SearchSpace
 
@@ -43,6 +51,8 @@ class Settings:
     """Points to try first; the first of them is the baseline."""
     fallback: Floats | None = None
     """The point to try if nothing else finishes."""
+    growth: GrowthPlan | None = None
+    """How fits grow; None if all fits are whole."""
     preload: tuple[str, ...] = PRELOAD
     """Modules that workers import before the first fit."""
 
@@ -56,10 +66,17 @@ class Settings:
             n_workers=max(self.n_players, 1),
             seed=self.seed,
             shortest_cutoff_seconds=SHORTEST_CUTOFF_SECONDS,
+            efforts=None if self.growth is None else self.growth.ladder.shares,
+            baseline_level=None if self.growth is None else self.growth.own_level,
         )
 
-    def new_proposals(self, space: SearchSpace, seed: int) -> Proposals:
+    def new_proposals(self, space: SearchSpace, seed: int) -> Proposals | CurveProposals:
         """The source of new configurations: first the points to start with."""
+        if self.growth is not None:
+            random: Proposals = RandomProposals(space.space, seed)
+            if self.start:
+                random = StartProposals(self.start, random)
+            return CurveProposals(space.space, self.time_budget, seed, random, space.grows)
         later = self._later_proposals(space, seed)
         return StartProposals(self.start, later) if self.start else later
 

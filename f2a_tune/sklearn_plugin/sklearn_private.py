@@ -6,6 +6,7 @@ a new release of scikit-learn moves a name, that test fails and names it.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 
@@ -66,6 +67,59 @@ def callback_root(search: Any, n_subtasks: int) -> Any:
 def has_callbacks(estimator: Any) -> bool:
     """Whether an estimator has scikit-learn callbacks, which exist since version 1.9."""
     return bool(getattr(estimator, "_skl_callbacks", ()))
+
+
+@dataclass(frozen=True)
+class FoldParts:
+    """Training and test rows of a fold, with the arguments that belong to them."""
+
+    X_train: Any
+    y_train: Any
+    X_test: Any
+    y_test: Any
+    fit_params: dict[str, Any]
+    train_score_params: dict[str, Any]
+    test_score_params: dict[str, Any]
+
+    def test_scores(self, model: Any, scorer: Any) -> Any:
+        """Return the score, or the scores by name, on the test rows."""
+        return _scores(model, self.X_test, self.y_test, scorer, self.test_score_params)
+
+    def train_scores(self, model: Any, scorer: Any) -> Any:
+        """Return the score, or the scores by name, on the training rows."""
+        return _scores(model, self.X_train, self.y_train, scorer, self.train_score_params)
+
+
+def _scores(model: Any, X: Any, y: Any, scorer: Any, params: dict[str, Any]) -> Any:
+    from sklearn.model_selection._validation import _score
+
+    return _score(model, X, y, scorer, params, error_score="raise")
+
+
+def split_fold(
+    estimator: Any,
+    X: Any,
+    y: Any,
+    train: Any,
+    test: Any,
+    fit_params: dict[str, Any],
+    score_params: dict[str, Any],
+) -> FoldParts:
+    """Split the data of one fold as `fit_and_score` does."""
+    from sklearn.utils.metaestimators import _safe_split
+    from sklearn.utils.validation import _check_method_params
+
+    X_train, y_train = _safe_split(estimator, X, y, train)
+    X_test, y_test = _safe_split(estimator, X, y, test, train)
+    return FoldParts(
+        X_train,
+        y_train,
+        X_test,
+        y_test,
+        _check_method_params(X, params=fit_params, indices=train),
+        _check_method_params(X, params=score_params, indices=train),
+        _check_method_params(X, params=score_params, indices=test),
+    )
 
 
 def fit_and_score(

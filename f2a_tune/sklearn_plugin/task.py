@@ -6,10 +6,11 @@ import math
 import numbers
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import joblib
+import numpy as np
 from joblib import effective_n_jobs
 from optuna.samplers import BaseSampler
 from sklearn.base import clone, is_classifier
@@ -23,7 +24,8 @@ from f2a_tune.cutoff.pool import checked_memory
 from f2a_tune.racing.space import Floats
 from f2a_tune.sklearn_plugin import sklearn_private
 from f2a_tune.sklearn_plugin.fold import FoldData
-from f2a_tune.sklearn_plugin.search_space import SearchSpace
+from f2a_tune.sklearn_plugin.growth_plan import GrowthPlan, planned_growth
+from f2a_tune.sklearn_plugin.search_space import SearchSpace, checked_dicts
 from f2a_tune.sklearn_plugin.settings import Settings
 
 if TYPE_CHECKING:
@@ -59,11 +61,28 @@ def prepared_search(search: F2ASearchCV, X: Any, y: Any, params: dict[str, Any])
         budget.charge(clock.monotonic_seconds() - search.started)
     scorers, refit_metric = sklearn_private.scorers_of(search)
     data = _fold_data(search, X, y, params, scorers)
-    space = SearchSpace(search.param_distributions, search.estimator)
+    growth = _growth_plan(search, data)
+    space = SearchSpace(
+        search.param_distributions, search.estimator, () if growth is None else growth.dicts
+    )
     metric = refit_metric if isinstance(refit_metric, str) else None
     settings = _settings(search, space, metric, len(data.splits), budget.total_seconds)
+    settings = replace(settings, growth=growth)
     settings.race()  # checks policy and timeouts
     return SearchTask(budget, data, space, settings, refit_metric)
+
+
+def _growth_plan(search: F2ASearchCV, data: FoldData) -> GrowthPlan | None:
+    """Return how fits grow; None if they are whole."""
+    if search.growth is not None:
+        known_name("growth", search.growth, ("auto",))
+    default = search.policy == "race" and search.timeouts is None
+    default &= search.proposals in (None, "model")
+    callbacks = any(sklearn_private.has_callbacks(one) for one in (search, search.estimator))
+    if search.growth is None or not default or callbacks:
+        return None
+    dicts = checked_dicts(search.param_distributions)
+    return planned_growth(search.estimator, dicts, data.fit_params)
 
 
 def _fold_data(search: Any, X: Any, y: Any, params: dict[str, Any], scorers: Any) -> FoldData:
@@ -109,6 +128,7 @@ def _settings(
     if search.error_score != "raise" and not isinstance(search.error_score, numbers.Real):
         raise ValueError(f"error_score must be a number or 'raise', got {search.error_score!r}.")
     own = space.own(search.estimator)
+    start = _start(search, space, own)
     return Settings(
         n_folds=n_folds,
         time_budget=seconds,
@@ -123,10 +143,17 @@ def _settings(
         most_configurations=min(most, space.size),
         memory=checked_memory(search.memory),
         callbacks=tuple(search.callbacks or ()),
-        start=_start(search, space, own),
+        start=start,
         preload=search.worker_preload,
-        fallback=None if own is not None else space.nothing_set,
+        fallback=_fallback(space, own, start),
     )
+
+
+def _fallback(space: SearchSpace, own: Floats | None, start: tuple[Floats, ...]) -> Floats | None:
+    """Point of the estimator's own values, to try last if it is not among the first ones."""
+    if own is None:
+        return space.nothing_set
+    return None if any(np.array_equal(own, one, equal_nan=True) for one in start) else own
 
 
 def _start(search: F2ASearchCV, space: SearchSpace, own: Floats | None) -> tuple[Floats, ...]:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from f2a_tune.outcome import FoldResult, Kind
 from f2a_tune.study.attributes import finite_or_none, number_or
+from f2a_tune.study.fold_levels import chosen_level, chosen_rounds, kind_at
 from f2a_tune.study.fold_record import FoldRecord
 
 if TYPE_CHECKING:
@@ -39,6 +40,9 @@ class ParameterSpace(Protocol):
     def is_in_space(self, unit: Floats) -> bool:
         """False for the point that stands for the estimator's own values."""
 
+    def rounds_of(self, unit: Floats) -> Any:
+        """How the configuration at a point grows; None if it does not."""
+
     def stored(self, unit: Floats) -> dict[str, tuple[Any, BaseDistribution]]:
         """Values and distributions for Optuna."""
 
@@ -56,20 +60,46 @@ class ConfigurationRecord:
     in_space: bool = True
     """False for the estimator's own parameters, if the space does not contain them."""
     folds: dict[int, FoldRecord] = field(default_factory=dict)
+    n_folds: int = 1
+    metric: str | None = None
+    """Which of several scores decides."""
     stored: set[int] = field(default_factory=set)
     """Folds whose last record is in the open trial."""
+    completed_mean: float | None = None
+    """Mean of its last complete trial; a configuration that grows may have several."""
+    reported: set[int] = field(default_factory=set)
+    """Steps of the intermediate values of the open trial."""
     lock: threading.Lock = field(default_factory=threading.Lock)
     """Held while its trial is written."""
 
     def finished(self, fold: int) -> FoldResult | None:
-        """The result of a fold, if it has finished."""
+        """The result of a fold, if it has finished; of a fit that grows, at the chosen level."""
         record = self.folds.get(fold)
-        return None if record is None else record.result
+        if record is None or not record.grows:
+            return None if record is None else record.result
+        reached = record.at(self.level)
+        return None if reached is None else reached.result
+
+    @property
+    def grows(self) -> bool:
+        """Whether its fits can be scored before their end, and continued."""
+        return any(record.grows for record in list(self.folds.values()))
+
+    @property
+    def level(self) -> int:
+        """The level at which the configuration is best, if it grows; else -1."""
+        return chosen_level(list(self.folds.values()), self.n_folds, self.metric)
+
+    @property
+    def chosen_params(self) -> dict[str, Any]:
+        """Its parameters, with the number of rounds at the chosen level."""
+        return self.params | chosen_rounds(list(self.folds.values()), self.level)
 
     def count(self, *kinds: Kind) -> int:
-        """Number of folds whose last pull ended in one of these ways."""
+        """Number of folds that ended in one of these ways."""
+        level = self.level
         # A copy: another player may add a record meanwhile.
-        return sum(record.kind in kinds for record in list(self.folds.values()))
+        return sum(kind_at(record, level) in kinds for record in list(self.folds.values()))
 
     @property
     def seconds(self) -> float:

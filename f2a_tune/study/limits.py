@@ -36,7 +36,8 @@ WRITES_PER_PULL = 3
 
 # Longer error texts are cut: some storages take 2,000 characters.
 LONGEST_ERROR = 1000
-# A study that claims to have more folds is not believed.
+# A study that claims to have more folds, or levels of a learning curve, is not believed.
 MOST_FOLDS = 10_000
+MOST_LEVELS = 64
 # After this many repeated draws in a row the base sampler has nothing new to offer.
 REPEATED_DRAWS = 10

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from dataclasses import replace
 
 from f2a_tune import clock
-from f2a_tune.outcome import Kind
+from f2a_tune.outcome import Kind, Outcome
 from f2a_tune.racing import Pull, Race
 from f2a_tune.study.accounting import Account
 from f2a_tune.study.configuration_record import News
@@ -73,18 +74,33 @@ class PeerSync:
 
     def _tell(self, news: Iterable[News], account: Account | None) -> None:
         for one in news:
-            outcome = one.record.outcome(self._store.metric)
-            pull = self._held.pop((one.configuration, one.fold), None)
-            if pull is None:
-                if self._race.ledger.n > one.configuration and self._runs_here(one):
-                    continue  # both runs drew the same; ours will be told when it ends
-                pull = self._pull(one.configuration, one.fold, one.record.cutoff_seconds)
-                self._race.start(pull)
-            self._race.tell(pull, outcome)
+            held = self._held.pop((one.configuration, one.fold), None)
+            if held is not None:
+                self._race.release(held)
+            elif self._race.ledger.n > one.configuration and self._runs_here(one):
+                continue  # both runs drew the same; ours will be told when it ends
+            self._tell_race(one)
             if account is not None:
                 account.add(one.record.kind, one.record.seconds)
                 for seconds in one.missed_seconds:
                     account.add(Kind.GAVE_UP, seconds)
+
+    def _tell_race(self, news: News) -> None:
+        record, metric = news.record, self._store.metric
+        looks, outcome = record.looks(metric), record.outcome(metric)
+        pull = self._pull(news.configuration, news.fold, record.cutoff_seconds)
+        if not record.grows:
+            pull = replace(pull, fresh=news.configuration >= self._race.ledger.n)
+        elif looks:
+            last = self._race.last_level if record.stopped_itself else looks[-1].level
+            pull = replace(pull, level=last)
+        else:
+            outcome = Outcome.gave_up(record.cutoff_seconds, record.seconds)
+            pull = replace(pull, level=0)
+        self._race.start(pull)
+        self._race.tell(pull, outcome, looks)
+        if record.grows:  # its process is not ours to continue
+            self._race.lose(news.configuration, news.fold)
 
     def _runs_here(self, news: News) -> bool:
         return bool(self._race.ledger.pending[news.configuration, news.fold])
@@ -106,7 +122,8 @@ class PeerSync:
             (index, fold)
             for index in self._store.open_elsewhere
             for fold in range(self._store.n_folds)
-            if self._store.configurations[index].finished(fold) is None
+            if self._store.configurations[index].grows
+            or self._store.configurations[index].finished(fold) is None
         }
         for key in self._held.keys() - theirs:
             self._race.release(self._held.pop(key))

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from optuna.trial import TrialState
 
-from f2a_tune.outcome import Kind
+from f2a_tune.outcome import FoldResult, Kind
 from f2a_tune.study import optuna_private
 from f2a_tune.study.accounting import PRUNED, Account, BudgetSummary
 from f2a_tune.study.attributes import (
@@ -28,13 +28,14 @@ from f2a_tune.study.attributes import (
     configuration_key,
     number_or,
 )
+from f2a_tune.study.fold_levels import chosen_level, chosen_rounds, kind_at
 from f2a_tune.study.fold_record import FoldRecord, metric_of
 from f2a_tune.study.history import is_given_up, seconds_of
 from f2a_tune.study.limits import MOST_FOLDS
 from f2a_tune.study.run_records import run_records, session_seconds
 from f2a_tune.study.status import configuration_status
 from f2a_tune.study.trial_plan import TrialPlan
-from f2a_tune.study.view import ConfigurationView, PullView, StudyView
+from f2a_tune.study.view import ConfigurationView, CurvePoint, PullView, StudyView
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -121,18 +122,21 @@ def _search_configuration(
     n_folds: int,
     metric: Any,
 ) -> ConfigurationView:
+    name = metric if isinstance(metric, str) else None
+    level = chosen_level(list(folds.values()), n_folds, name)
     pulls = [
         pull
         for fold, record in sorted(folds.items())
-        for pull in _pulls_of(number, fold, record, metric)
+        for pull in _pulls_of(number, fold, record, level, name)
     ]
     complete = [trial for trial in trials if trial.state is TrialState.COMPLETE]
     trial = (complete or trials)[-1]
     own = trial.user_attrs.get(DEFAULT)  # values outside the space
-    kinds = [record.kind for record in folds.values()]
+    kinds = [str(kind) for one in folds.values() if (kind := kind_at(one, level)) is not None]
+    params = _plain_params(trial.params) or (dict(own) if isinstance(own, Mapping) else {})
     return ConfigurationView(
         number,
-        _plain_params(trial.params) or (dict(own) if isinstance(own, Mapping) else {}),
+        params | chosen_rounds(list(folds.values()), level),
         tuple(pulls),
         configuration_status(kinds, n_folds, is_open=not trial.state.is_finished()),
         tuple(one.number for one in complete or trials),
@@ -148,16 +152,21 @@ def _folds_of(trials: list[FrozenTrial]) -> dict[int, FoldRecord]:
                 continue
             fold, record = int(name[len(FOLD) :]), FoldRecord.from_attribute(content)
             known = found.get(fold)
-            if record is not None and (known is None or known.result is None):
+            if record is None:
+                continue
+            if known is None or known.result is None or record.is_newer_than(known):
                 found[fold] = record
     return found
 
 
-def _pulls_of(number: int, fold: int, record: FoldRecord, metric: Any) -> list[PullView]:
-    score = None
-    if record.result is not None:
-        found = metric_of(record.result.test_scores, metric if isinstance(metric, str) else None)
-        score = found if math.isfinite(found) else None
+def _pulls_of(
+    number: int, fold: int, record: FoldRecord, level: int, metric: str | None
+) -> list[PullView]:
+    reached = record.at(level)
+    result = record.result
+    if record.grows:
+        result = None if reached is None else reached.result
+    score = None if result is None else _finite_score(result, metric)
     earlier = [
         PullView(number, fold, Kind.GAVE_UP, seconds, seconds, None, at)
         for seconds, at in record.before
@@ -165,15 +174,24 @@ def _pulls_of(number: int, fold: int, record: FoldRecord, metric: Any) -> list[P
     last = PullView(
         number,
         fold,
-        record.kind,
+        kind_at(record, level) or Kind.PAUSED,
         record.seconds,
         record.cutoff_seconds,
         score,
         record.at_seconds,
         record.reason,
         record.error,
+        tuple(
+            CurvePoint(one.rounds, _finite_score(one.result, metric), one.seconds)
+            for one in record.curve
+        ),
     )
     return [*earlier, last]
+
+
+def _finite_score(result: FoldResult, metric: str | None) -> float | None:
+    found = metric_of(result.test_scores, metric)
+    return found if math.isfinite(found) else None
 
 
 def _search_budget(study: Study, configurations: tuple[ConfigurationView, ...]) -> BudgetSummary:
@@ -181,7 +199,8 @@ def _search_budget(study: Study, configurations: tuple[ConfigurationView, ...]) 
     account = Account()
     for one in configurations:
         for pull in one.pulls:
-            account.add(pull.kind, pull.seconds)
+            finished = pull.kind == Kind.PAUSED  # it has finished some rounds
+            account.add(Kind.FINISHED if finished else pull.kind, pull.seconds)
     written = BudgetSummary.from_attribute(study.user_attrs.get(USE))
     refit_seconds = 0.0 if written is None else written.refit_seconds
     records = run_records(study)

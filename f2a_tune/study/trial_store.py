@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -110,7 +110,16 @@ class TrialStore:
         if index == len(self.configurations):
             self.units.append(unit)
             params, in_space = self.space.params(unit), self.space.is_in_space(unit)
-            self.configurations.append(ConfigurationRecord(unit, params, None, in_space=in_space))
+            self.configurations.append(
+                ConfigurationRecord(
+                    unit,
+                    params,
+                    None,
+                    in_space=in_space,
+                    n_folds=self.n_folds,
+                    metric=self.metric,
+                )
+            )
         return index
 
     def _new_trial(
@@ -156,11 +165,14 @@ class TrialStore:
             self.retry.reserved_seconds = self.closing_seconds(1)
         return result
 
-    def _own(self, configuration: ConfigurationRecord, trial: Trial) -> None:
-        """Make this its open trial, belonging to this run."""
+    def _own(
+        self, configuration: ConfigurationRecord, trial: Trial, known: Iterable[int] = ()
+    ) -> None:
+        """Make this its open trial, belonging to this run, with ``known`` steps reported."""
         with self._open_lock:
             self._n_open += configuration.trial is None
             configuration.trial, configuration.owner = trial, self.owner
+            configuration.reported = set(known)
 
     def _disown(self, configuration: ConfigurationRecord, trial: Trial | None) -> None:
         """Forget the open trial if it is this one; two players may notice that at once."""
@@ -170,18 +182,26 @@ class TrialStore:
                 self._n_open -= 1
 
     def _scores(self, folds: Mapping[int, FoldRecord]) -> dict[int, float]:
-        scores = {
-            fold: metric_of(record.result.test_scores, self.metric)
-            for fold, record in folds.items()
-            if record.result is not None
+        """The intermediate values of a trial.
+
+        They are the scores of the folds by their index; if fits grow, those of the first fold by
+        the number of rounds.
+        """
+        results = {
+            one.rounds: one.result for fold in folds if fold == 0 for one in folds[fold].curve
         }
-        return {fold: score for fold, score in scores.items() if math.isfinite(score)}
+        if not any(record.grows for record in folds.values()):
+            results = {fold: one.result for fold, one in folds.items() if one.result is not None}
+        scores = {
+            step: metric_of(result.test_scores, self.metric) for step, result in results.items()
+        }
+        return {step: score for step, score in scores.items() if math.isfinite(score)}
 
     def add(self, index: int, fold: int, record: FoldRecord) -> None:
         """Keep the outcome of a pull in memory; `store` writes it to the study."""
         configuration = self.configurations[index]
         earlier = configuration.folds.get(fold)
-        if earlier is not None and earlier.result is not None and record.result is None:
+        if not record.grows and _has_result(earlier) and record.result is None:
             return  # another run has finished what was given up here
         configuration.stored.discard(fold)
         configuration.folds[fold] = record.after(earlier)
@@ -213,13 +233,16 @@ class TrialStore:
         trial = configuration.trial
         if trial is None:  # a closed trial cannot be written to: continue in a new one
             known = dict(configuration.folds)
-            self._own(configuration, self._new_trial(configuration.unit, known))
+            trial = self._new_trial(configuration.unit, known)
+            self._own(configuration, trial, self._scores(known))
             configuration.stored = {f for f, p in known.items() if configuration.folds[f] is p}
             return
         record = configuration.folds[fold]
         trial.set_user_attr(f"{FOLD}{fold}", record.to_attribute())
         for step, score in self._scores({fold: record}).items():
-            trial.report(score, step)
+            if step not in configuration.reported:
+                trial.report(score, step)
+                configuration.reported.add(step)
         if configuration.folds[fold] is record:  # nothing newer was added meanwhile
             configuration.stored.add(fold)
 
@@ -232,6 +255,9 @@ class TrialStore:
             return
         scores = [self._score(configuration, fold) for fold in range(self.n_folds)]
         mean = float(np.mean(scores))
+        if mean == configuration.completed_mean:
+            return  # it grows further, and is not better so far
+        configuration.completed_mean = mean
         if math.isfinite(mean):
             self._end_trial(configuration, trial, TrialState.COMPLETE, mean)
         else:
@@ -300,7 +326,7 @@ class TrialStore:
             self._prune(trial, last_score)
             configuration.owner = ""
             return False
-        self._own(configuration, trial)
+        self._own(configuration, trial, self._scores(known))
         configuration.stored = set(known)
         for one in _predecessors(trials, old):
             self._prune(one, last_score)
@@ -351,17 +377,22 @@ class TrialStore:
             record = FoldRecord.from_attribute(trial.user_attrs.get(f"{FOLD}{fold}"))
             if record is None or known.get(fold) == record:
                 continue
-            if fold in known and known[fold].result is not None:
+            if _has_result(known.get(fold)) and not record.is_newer_than(known[fold]):
                 continue  # a finished fold does not change
             seen = 1 + len(known[fold].before) if fold in known else 0
-            known[fold] = record
             missed = tuple(seconds for seconds, _ in record.before[seen:])
-            yield News(index, fold, record, missed)
+            news = record.since(known.get(fold))
+            known[fold] = record
+            yield News(index, fold, news, missed)
 
     def _score(self, configuration: ConfigurationRecord, fold: int) -> float:
         result = configuration.finished(fold)
         assert result is not None
         return metric_of(result.test_scores, self.metric)
+
+
+def _has_result(record: FoldRecord | None) -> bool:
+    return record is not None and record.result is not None
 
 
 def _predecessors(trials: list[FrozenTrial], trial: FrozenTrial) -> Iterator[FrozenTrial]:

@@ -21,13 +21,26 @@ from f2a_tune.study.status import RACING
 
 
 @dataclass(frozen=True)
+class CurvePoint:
+    """What a growing fit had reached after some rounds."""
+
+    rounds: int
+    score: float | None
+    """None if it was not a finite number."""
+    seconds: float
+
+
+@dataclass(frozen=True)
 class PullView:
     """One fit of a fold, or one call of an objective."""
 
     configuration: int
     fold: int
     kind: str
-    """A `Kind`, or "pruned" for a trial that a pruner stopped."""
+    """A `Kind`, or "pruned" for a trial that a pruner stopped.
+
+    A growing fit is "paused" if it has not reached the level at which its configuration counts.
+    """
     seconds: float
     cutoff_seconds: float
     score: float | None
@@ -35,6 +48,8 @@ class PullView:
     """Spent part of the budget when the pull ended; NaN if unknown."""
     reason: str = ""
     error: str = ""
+    curve: tuple[CurvePoint, ...] = ()
+    """The learning curve of a fit that grows."""
 
 
 @dataclass(frozen=True)
@@ -158,6 +173,8 @@ def _told(configurations: list[ConfigurationView], n_folds: int) -> Iterable[tup
     count = 0
     for row, one in enumerate(configurations):
         for pull in one.pulls:
+            if pull.kind == Kind.PAUSED:
+                continue
             told = Pull(row, min(pull.fold, n_folds - 1), pull.cutoff_seconds, number=count)
             count += 1
             if pull.kind == Kind.FINISHED:
