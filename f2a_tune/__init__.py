@@ -55,7 +55,7 @@ _HOMES = {
     "optimize": "f2a_tune.optuna_plugin",
     "run_with_cutoff": "f2a_tune.cutoff",
 }
-_PACKAGES = ("bandit", "cutoff", "logging", "visualization")
+_PACKAGES = ("bandit", "cutoff", "growth", "logging", "racing", "report", "visualization")
 
 __all__ = [
     "BestConfiguration",

@@ -75,7 +75,7 @@ def run(options: argparse.Namespace) -> None:
     """Tune a model, then print and save the result."""
     from f2a_tune.cli.job import JOB
     from f2a_tune.cli.values import jobs
-    from f2a_tune.study.storages import opened_storage
+    from f2a_tune.study.storages import existing_storage, opened_storage
 
     job = _job(options)
     n_jobs = jobs("--jobs", options.jobs)
@@ -87,10 +87,11 @@ def run(options: argparse.Namespace) -> None:
         raise ValueError("--resume requires --storage and --study-name.")
     table = job.table()
     X, X_kept, y, y_kept = job.split(table)
+    opened = existing_storage if options.resume else opened_storage
     search = job.search(table).set_params(
         n_jobs=n_jobs,
         study_name=options.study_name or Path(options.data).stem,
-        storage=None if options.storage is None else opened_storage(options.storage, "--storage "),
+        storage=None if options.storage is None else opened(options.storage, "--storage "),
         resume=options.resume,
         verbose=0 if options.quiet or options.json else 1,
     )

@@ -45,10 +45,10 @@ def add_command(commands: Any) -> None:
 def run(options: argparse.Namespace) -> None:
     """Join the search, and print how the time was spent."""
     from f2a_tune.cli.values import jobs
-    from f2a_tune.study.storages import opened_storage
+    from f2a_tune.study.storages import existing_storage
 
     n_jobs = jobs("--jobs", options.jobs)
-    storage = opened_storage(options.storage, "--storage ")
+    storage = existing_storage(options.storage, "--storage ")
     search, X, y = _search(options, storage)
     search.set_params(storage=storage, study_name=options.study_name, n_jobs=n_jobs)
     previous = signal.signal(signal.SIGTERM, _leave)
@@ -58,7 +58,7 @@ def run(options: argparse.Namespace) -> None:
         # It arrived outside the run itself, for example while the search was being prepared.
         if options.debug:
             traceback.print_exc()
-        print("interrupted before the first or after the last fit", file=sys.stderr)
+        print("interrupted while no fit was running", file=sys.stderr)
         return
     finally:
         signal.signal(signal.SIGTERM, previous)

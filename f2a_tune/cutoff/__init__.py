@@ -6,8 +6,9 @@ interpret results.
 
 from __future__ import annotations
 
+from f2a_tune.cutoff.call import MemoryLimitWarning
 from f2a_tune.cutoff.launcher import WorkerStartError
-from f2a_tune.cutoff.pool import CutoffPool, MemoryLimitWarning
+from f2a_tune.cutoff.pool import CutoffPool
 from f2a_tune.cutoff.shared import Shared
 from f2a_tune.cutoff.single_call import run_with_cutoff
 

@@ -7,17 +7,12 @@ The start and end times come from the shared memory of `call_times`, not from me
 
 from __future__ import annotations
 
-import math
-import pickle
 import signal
 from collections.abc import Callable, Mapping
-from contextlib import suppress
-from dataclasses import dataclass, replace
-from typing import Any
-
-import cloudpickle
+from dataclasses import replace
 
 from f2a_tune import clock
+from f2a_tune.cutoff.call import Call
 from f2a_tune.cutoff.call_times import CallTimes
 from f2a_tune.cutoff.context import Context
 from f2a_tune.cutoff.launcher import Launcher, limit_reading
@@ -26,7 +21,6 @@ from f2a_tune.cutoff.messages import (
     Hello,
     Prepare,
     Question,
-    Reply,
     Task,
     quick_bytes,
 )
@@ -37,6 +31,12 @@ from f2a_tune.cutoff.processes import (
     is_stopped,
     private_bytes,
     stop_group,
+)
+from f2a_tune.cutoff.replies import (
+    cause_of_death,
+    outcome_of,
+    packed_answer,
+    result_too_slow,
 )
 from f2a_tune.outcome import ErrorReport, Kind, Outcome
 
@@ -57,55 +57,8 @@ LOOK_AGAIN_SECONDS = 0.002
 LONGEST_POLL_SECONDS = 3600.0
 
 
-class Pause:
-    """The type of `PAUSE`."""
-
-
-PAUSE = Pause()
-"""What ``Call.answer`` returns to pause the call; it gets the answer True when it continues."""
-
-
 class NotStartedError(Exception):
     """The worker process ended before it started the call, so the call can be retried."""
-
-
-def nobody(content: Any) -> Any:
-    """Refuse to answer; this is the default for calls without an ``answer`` function."""
-    raise RuntimeError(f"this call has no function that answers its question {content!r}.")
-
-
-@dataclass(frozen=True)
-class Call:
-    """A pickled function call with the settings of its caller and its limits."""
-
-    payload: bytes
-    """The cloudpickled (function, args, kwargs)."""
-    context: Context
-    """Settings of the caller, which the worker applies before the call."""
-    memory_bytes: int | None
-    """Memory limit of the call; None means the default of the pool."""
-    cutoff_seconds: float
-    """Seconds after which the call is given up."""
-    answer: Callable[[Any], Any] = nobody
-    """Function that answers the questions of the running call."""
-    latest: float = math.inf
-    """Time on the monotonic clock at which the call is given up, even if it has not started."""
-    more_seconds: Callable[[], float] | None = None
-    """Function that is called at the cutoff and returns how much longer the call may run.
-
-    The call is given up if it returns 0.
-    """
-    prelude_cutoff_seconds: float | None = None
-    """Cutoff of the prelude; None means that the call has no prelude.
-
-    The prelude is the part of the call before its first question, such as imports and loading
-    data. The cutoff of the call then counts from the first question. The call is not given up
-    before it has run as long as its prelude, because the next worker would need that time again.
-    """
-    pausable: bool = False
-    """Whether the call is paused at its cutoff, instead of given up, unless it is ``latest``."""
-    continues: PausedCall | None = None
-    """The paused call to continue, instead of starting a new one. ``payload`` is ignored."""
 
 
 class WorkerHandle:
@@ -207,7 +160,7 @@ class WorkerHandle:
             self.kill()
             if clock.monotonic_seconds() >= call.latest:
                 return Outcome.gave_up(call.cutoff_seconds, seconds)
-            return _result_too_slow(seconds)
+            return result_too_slow(seconds)
         return self._death(seconds)
 
     def _leg_seconds(self, started: float, until: float) -> float:
@@ -258,8 +211,7 @@ class WorkerHandle:
                 if outcome is not None:
                     return outcome
                 # The first question ends the prelude and so changes the deadline.
-                same_limit = call.prelude_cutoff_seconds is None
-                if same_limit and clock.monotonic_seconds() < deadline:
+                if call.prelude_cutoff_seconds is None and clock.monotonic_seconds() < deadline:
                     continue
             # No message by the deadline: the call may have started late, or have ended just now.
             started, ended = self._stamp.started, self._stamp.ended
@@ -282,19 +234,25 @@ class WorkerHandle:
                     paused = self._paused(started)
                     if paused is not None:
                         return paused
-                    deadline = clock.monotonic_seconds()
+                    deadline = now
                     continue
-                spent = now - sent if started is None else self._leg_seconds(started, ended or now)
-                self.kill()
-                if started is not None and ended is not None and not out_of_time:
-                    return _result_too_slow(spent)
-                outcome = Outcome.gave_up(cutoff_seconds + extended, spent)
-                return self._without_prelude(outcome, call, started)
+                return self._killed(call, sent, extended, out_of_time=out_of_time)
             if started is None and self._pid is not None and is_stopped(self._pid):
                 self.kill()  # the worker was stopped before the call, which is not to blame
                 raise NotStartedError("a worker process was stopped before it started the call")
             # The call may start at any moment, and its cutoff counts from then: check again soon.
             deadline = limit if started is not None else min(limit, now + LOOK_AGAIN_SECONDS)
+
+    def _killed(self, call: Call, sent: float, extended: float, *, out_of_time: bool) -> Outcome:
+        """Kill the worker of a call whose time is up, and return the outcome."""
+        started, ended = self._stamp.started, self._stamp.ended
+        now = clock.monotonic_seconds()
+        spent = now - sent if started is None else self._leg_seconds(started, ended or now)
+        self.kill()
+        if started is not None and ended is not None and not out_of_time:
+            return result_too_slow(spent)
+        outcome = Outcome.gave_up(call.cutoff_seconds + extended, spent)
+        return self._without_prelude(outcome, call, started)
 
     def _limit(self, call: Call, sent: float, started: float | None, ended: float | None) -> float:
         """When to stop waiting for a call, apart from extensions and ``call.latest``."""
@@ -313,7 +271,7 @@ class WorkerHandle:
         if isinstance(reply, Question):
             if self._first_question is None:
                 self._first_question = clock.monotonic_seconds()
-            answer = _packed_answer(reply, call.answer)
+            answer = packed_answer(reply, call.answer)
             if answer is None:
                 self._has_question = True
                 return self._paused(self._stamp.started or self._first_question)
@@ -324,7 +282,7 @@ class WorkerHandle:
         reply = replace(reply, seconds=max(reply.seconds - self._seconds_before, 0.0))
         if reply.kind is Kind.OUT_OF_MEMORY:
             self.kill()  # the worker may still hold the memory that the call has allocated
-        return self._without_prelude(_outcome(reply, body), call, started)
+        return self._without_prelude(outcome_of(reply, body), call, started)
 
     def _paused(self, started: float) -> Outcome | None:
         """Stop the worker; return None, and let it run on, if it has sent something meanwhile."""
@@ -363,72 +321,7 @@ class WorkerHandle:
         assert self._pid is not None
         code = self._launcher.exit_code(self._pid, self._generation)
         self._forget()
-        report = ErrorReport("WorkerDiedError", _cause_of_death(code))
+        report = ErrorReport("WorkerDiedError", cause_of_death(code))
         if code == -signal.SIGKILL:
             return Outcome.out_of_memory(report, seconds)
         return Outcome.failed(report, seconds)
-
-
-def _packed_answer(question: Question, answer: Callable[[Any], Any]) -> bytes | None:
-    """Return the answer as bytes; None if the call is to be paused."""
-    try:
-        value = answer(question.content)
-        return None if value is PAUSE else quick_bytes(Answer(value))
-    except Exception as error:
-        with suppress(Exception):
-            packed = bytes(cloudpickle.dumps(Answer(error=error)))
-            pickle.loads(packed)  # some exceptions can be pickled but not unpickled
-            return packed
-        text = f"{type(error).__name__}: {error}"
-        return bytes(cloudpickle.dumps(Answer(error=RuntimeError(text))))
-
-
-def _result_too_slow(seconds: float) -> Outcome:
-    report = ErrorReport(
-        "ResultTooSlow",
-        f"the call finished after {seconds:.3g} s, but its result did not arrive in time. Return "
-        "less data.",
-    )
-    return Outcome.failed(report, seconds)
-
-
-def _outcome(reply: Reply, body: bytes | None) -> Outcome:
-    seconds = reply.seconds
-    if reply.kind is Kind.FINISHED:
-        assert body is not None
-        try:
-            return Outcome.finished(pickle.loads(body), seconds)
-        except Exception as error:
-            message = f"the call finished, but its result cannot be unpickled: {error}"
-            report = ErrorReport(type(error).__name__, message, result_lost=True)
-            return Outcome.failed(report, seconds)
-    report = ErrorReport(
-        reply.error_type,
-        reply.error_message,
-        reply.error_traceback,
-        _exception(body),
-        reply.error_bases,
-        reply.result_lost,
-    )
-    return Outcome(reply.kind, seconds, error=report)
-
-
-def _exception(body: bytes | None) -> BaseException | None:
-    """Return the exception, or None: some exceptions can be pickled but not unpickled."""
-    try:
-        found = None if body is None else pickle.loads(body)
-    except Exception:
-        return None
-    return found if isinstance(found, BaseException) else None
-
-
-def _cause_of_death(code: int | None) -> str:
-    if code is None:
-        return "the worker process lost its connection and was killed"
-    if code >= 0:
-        return f"the worker process exited with exit code {code}"
-    known = -code in set(signal.Signals)
-    name = signal.Signals(-code).name if known else f"signal {-code}"
-    if code == -signal.SIGKILL:
-        return f"the worker process was killed ({name}), most likely because memory ran out"
-    return f"the worker process was killed by a signal ({name})"

@@ -10,9 +10,7 @@ from __future__ import annotations
 import itertools
 import math
 import os
-import pickle
 import threading
-import warnings
 import weakref
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -21,13 +19,13 @@ from dataclasses import replace
 from typing import Any, Self
 
 from f2a_tune import clock
-from f2a_tune.checks import positive_integer, real_number
-from f2a_tune.cutoff import limits
+from f2a_tune.checks import positive_integer
+from f2a_tune.cutoff.call import Call, checked_call, checked_memory
 from f2a_tune.cutoff.call_times import CallTimes
 from f2a_tune.cutoff.context import Context
-from f2a_tune.cutoff.handle import Call, NotStartedError, WorkerHandle
+from f2a_tune.cutoff.handle import NotStartedError, WorkerHandle
 from f2a_tune.cutoff.launcher import Launcher, WorkerStartError, make_launcher
-from f2a_tune.cutoff.shared import Shared, SharedFolder, cloud_bytes
+from f2a_tune.cutoff.shared import Shared, SharedFolder
 from f2a_tune.outcome import ErrorReport, Kind, Outcome
 
 # Attempts to start a call. If an idle worker has died, the call gets a new one. If new workers die
@@ -37,10 +35,6 @@ RETRY_SECONDS = 0.1
 # A standby worker unpickles the last call in advance, so that its imports are done before the next
 # call. Calls with more bytes than this are not sent, because sending would delay the caller.
 LARGEST_REHEARSAL = 30_000
-
-
-class MemoryLimitWarning(UserWarning):
-    """This platform cannot limit the memory of a call."""
 
 
 class CutoffPool:
@@ -360,60 +354,3 @@ def _end(launcher: Launcher, folder: SharedFolder, process_id: int) -> None:
             launcher.close()
         finally:
             folder.remove()
-
-
-def checked_call(
-    function: Callable[..., Any],
-    args: tuple[Any, ...],
-    kwargs: dict[str, Any],
-    cutoff: float,
-    memory: int | None,
-) -> Call:
-    """Check the arguments of a call and pickle it, before any process is involved."""
-    return Call(
-        payload=_packed(function, args, kwargs),
-        context=Context.current(),
-        memory_bytes=checked_memory(memory),
-        cutoff_seconds=_checked_cutoff(cutoff),
-    )
-
-
-def plain_call(
-    function: Callable[..., Any], args: tuple[Any, ...], cutoff: float, memory: int | None
-) -> Call:
-    """Pickle a call of our own function with plain arguments, ten times as fast as cloudpickle."""
-    return Call(
-        payload=pickle.dumps((function, args, {}), protocol=pickle.HIGHEST_PROTOCOL),
-        context=Context.current(),
-        memory_bytes=memory,
-        cutoff_seconds=cutoff,
-    )
-
-
-def _packed(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> bytes:
-    if not callable(function):
-        raise TypeError(f"function must be callable, got {function!r}.")
-    return cloud_bytes(f"function={function!r} with its arguments", (function, args, kwargs))
-
-
-def _checked_cutoff(cutoff: Any) -> float:
-    """Return the cutoff as a positive number of seconds; infinity means no cutoff."""
-    seconds = real_number("cutoff", cutoff)
-    if math.isnan(seconds) or seconds <= 0:
-        raise ValueError(f"cutoff must be a number of seconds above 0, got {cutoff!r}.")
-    return seconds
-
-
-def checked_memory(memory: Any) -> int | None:
-    """Return the limit as a positive number of bytes or None; warn if it is not supported."""
-    if memory is None:
-        return None
-    count = positive_integer("memory", memory)
-    if not limits.SUPPORTED:
-        warnings.warn(
-            f"memory={memory!r} is ignored: this platform cannot limit the memory of a call.",
-            MemoryLimitWarning,
-            stacklevel=4,
-        )
-        return None
-    return count

@@ -11,7 +11,8 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from f2a_tune.cutoff.pool import CutoffPool, checked_call
+from f2a_tune.cutoff.call import checked_call
+from f2a_tune.cutoff.pool import CutoffPool
 from f2a_tune.outcome import Outcome
 
 # Workers are started when needed; this only limits the number of threads that call concurrently.

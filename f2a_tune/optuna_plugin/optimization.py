@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from f2a_tune.checks import duration, positive_integer, real_number
 from f2a_tune.clock import Budget
-from f2a_tune.cutoff.pool import checked_memory
+from f2a_tune.cutoff.call import checked_memory
 from f2a_tune.cutoff.warm_pools import WorkersNotReadyError
 from f2a_tune.interrupts import kept_interrupts
 from f2a_tune.logging import get_logger

@@ -22,7 +22,7 @@ from optuna.storages import fail_stale_trials
 from optuna.trial import TrialState
 
 from f2a_tune import clock
-from f2a_tune.cutoff.pool import plain_call
+from f2a_tune.cutoff.call import plain_call
 from f2a_tune.logging import get_logger, is_verbosity_set
 from f2a_tune.optuna_plugin import current_run
 from f2a_tune.optuna_plugin.current_run import OptimizeRun

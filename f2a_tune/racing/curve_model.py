@@ -9,7 +9,7 @@ at the next level would miss fits that improve late.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,8 +36,12 @@ EFFORT_POWER = 1.0
 # A step to the next level is believed to raise normal scores by this much, with the weight of one
 # configuration. Without it, a model that has seen no growth would not expect any.
 PRIOR_GAIN = 0.3
+# Each doubling of the effort gains this share of the gain of the doubling before, while nothing is
+# known, and always a share in this range.
+PRIOR_DECAY = 0.5
+DECAY_RANGE = (0.0, 0.9)
 # The expected improvement is divided by this power of the seconds.
-COST_POWER = 1.0
+COST_POWER = 0.5
 # Spread of the scores near the top is measured over this many best configurations.
 TOP = 10
 
@@ -126,6 +130,8 @@ class CurveModel:
                 len(rows),
                 np.concatenate([times, np.full(len(running), self._times[0])]),
             )
+        self._decay = _decay(self.curves.scores[:, 0])
+        self._best_score = float(np.nanmax(self.curves.scores[self._estimates.scored[:1], 0]))
         leaders = self._estimates.scored[:LEADERS]
         at = self.curves.level[leaders]
         everywhere = process.predict(self._known[leaders], self._times)[0].reshape(
@@ -140,14 +146,34 @@ class CurveModel:
         seconds = self._clock.of_paused(rows)
         start, spent = self.curves.reached[rows, 0], self.curves.spent[rows, 0]
         found = self._levels(self._known[rows], start, seconds, spent, left)
-        # What a paused configuration may become, without luck, is what others must beat.
-        reach = np.where(found.possible, found.mean, -np.inf).max(axis=1)
-        order = np.argsort(-reach)
-        goal = np.full(len(rows), max(self._best, float(reach[order[0]])))
-        goal[order[0]] = max(self._best, float(reach[order[1]])) if len(rows) > 1 else self._best
-        self._goal = float(max(self._best, reach[order[0]]))
-        worth, level = found.best(goal)
+        own = self._own_curves(rows, found.levels)
+        # Others must be expected to beat what the leader becomes.
+        own[rows != self._estimates.scored[0]] = np.nan
+        found = replace(found, mean=np.where(np.isnan(own), found.mean, own))
+        # What a paused configuration may become, without luck, is what new ones must beat.
+        reach = np.where(found.possible, found.mean, -np.inf).max()
+        self._goal = float(max(self._best, reach))
+        worth, level = found.best(np.full(len(rows), self._best))
         return Forecast(worth, level, seconds)
+
+    def _own_curves(self, rows: Indices, levels: Indices) -> Floats:
+        """Continue the curves of configurations, as normal scores; NaN with a single look.
+
+        Each further step gains a constant share of the step before. A Gaussian process alone
+        returns to its mean, and does not believe that what rises will go on to rise.
+        """
+        curves, found = self.curves, np.full((len(rows), len(levels)), np.nan)
+        for place, row in enumerate(rows):
+            scores = curves.scores[row, 0]
+            seen = np.flatnonzero(~np.isnan(scores))
+            if len(seen) < 2:
+                continue
+            last = scores[seen[-1]]
+            gain = (last - scores[seen[-2]]) / (seen[-1] - seen[-2])
+            steps = np.maximum(levels - seen[-1], 0)
+            total = gain * self._decay * (1.0 - self._decay**steps) / (1.0 - self._decay)
+            found[place] = self._best + self.score_unit * (last + total - self._best_score)
+        return found
 
     def forecast_new(self, features: Floats, grows: Flags, left: TimeLeft) -> Forecast:
         """Return what is expected of configurations that have not been tried.
@@ -318,11 +344,26 @@ def _informative(rows: Indices, normal: Floats) -> Indices:
 
 
 def _rise(rows: Indices, levels: Indices, normal: Floats, n_levels: int) -> Floats:
-    """Mean rise of the normal scores from the first level to each level."""
+    """Typical rise of the normal scores from the first level to each level.
+
+    It is a median, because a few configurations that diverge should not hide what the others gain.
+    """
     steps = np.flatnonzero((rows[1:] == rows[:-1]) & (levels[1:] == levels[:-1] + 1))
-    counts = np.bincount(levels[steps], minlength=n_levels - 1)
-    totals = np.bincount(levels[steps], normal[steps + 1] - normal[steps], n_levels - 1)
-    return np.append(0.0, np.cumsum((totals + PRIOR_GAIN) / (counts + 1)))
+    gains, at = normal[steps + 1] - normal[steps], levels[steps]
+    typical = [
+        float(np.median(np.append(gains[at == level], PRIOR_GAIN)))
+        for level in range(n_levels - 1)
+    ]
+    return np.append(0.0, np.cumsum(typical))
+
+
+def _decay(scores: Floats) -> float:
+    """Typical gain of a step as a share of the gain of the step before."""
+    gains = np.diff(scores, axis=1)
+    before, after = gains[:, :-1], gains[:, 1:]
+    known = np.isfinite(before) & np.isfinite(after) & (before > 0)
+    ratios = np.append(after[known] / before[known], PRIOR_DECAY)
+    return float(np.clip(np.median(ratios), *DECAY_RANGE))
 
 
 def _horizons(n_levels: int) -> Indices:

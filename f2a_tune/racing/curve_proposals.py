@@ -33,8 +33,11 @@ RANDOM_CANDIDATES = 90
 NEAR_CANDIDATES = 60
 # Largest number of paused configurations that are compared.
 MOST_PAUSED = 60
-# A new configuration is grown to the highest level that takes at most this share of the budget.
-FIRST_SHARE = 0.02
+# A new configuration is grown to the highest level that takes at most this share of a whole fit,
+# but at least the second and at most the third of these shares of the budget.
+WHOLE_SHARE = 0.06
+FIRST_SHARE = 0.003
+LONGEST_FIRST_SHARE = 0.02
 # A step to the next level takes at least this share of the budget, which limits the decisions.
 LEAST_STEP_SHARE = 0.0005
 # The first configurations are grown for this share of the budget, so that a result comes soon that
@@ -192,7 +195,9 @@ class CurveProposals:
         """Return the first level of a new configuration, and its expected seconds."""
         if not grows:
             return None, float(seconds[-1])
-        affordable = np.flatnonzero(seconds <= FIRST_SHARE * self.budget_seconds)
+        least, most = FIRST_SHARE * self.budget_seconds, LONGEST_FIRST_SHARE * self.budget_seconds
+        longest = min(max(WHOLE_SHARE * float(seconds[-1]), least), most)
+        affordable = np.flatnonzero(seconds <= longest)
         level = int(affordable[-1]) if len(affordable) else 0
         return level, float(seconds[level])
 

@@ -219,6 +219,14 @@ def _steps(start: float, values: Floats) -> Floats:
     return steps
 
 
+@dataclass(frozen=True)
+class Learned:
+    """The first pulls and the cutoff learned from them."""
+
+    first_pulls: FirstPulls
+    cutoff_seconds: float
+
+
 def fresh_cutoff(
     pulls: FirstPulls,
     budget_seconds: float,

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from f2a_tune.bandit import Policy, WaitUCB
 from f2a_tune.checks import (
@@ -24,7 +24,7 @@ from f2a_tune.outcome import Kind, Outcome
 from f2a_tune.racing.arm_pool import PoolRule
 from f2a_tune.racing.contenders import BASELINE_SHARE, OVERHEAD_SECONDS, Contenders, Reservation
 from f2a_tune.racing.curve_model import TimeLeft
-from f2a_tune.racing.cutoffs import SHORTEST_SECONDS, FirstPulls, fresh_cutoff
+from f2a_tune.racing.cutoffs import SHORTEST_SECONDS, FirstPulls, Learned, fresh_cutoff
 from f2a_tune.racing.growth_rule import GrowthRule, longest_first_look, longest_whole_fit
 from f2a_tune.racing.ledger import Ledger, is_score
 from f2a_tune.racing.offer import Offer
@@ -44,14 +44,6 @@ RELEARN_SHARE = 1 / 32
 # cutoff, by EXTENSION_SHARE of the budget at a time.
 PATIENT_SCORES = 3
 EXTENSION_SHARE = 1 / 50
-
-
-@dataclass(frozen=True)
-class _Learned:
-    """The first pulls and the cutoff learned from them."""
-
-    first_pulls: FirstPulls
-    cutoff_seconds: float
 
 
 class Race:
@@ -160,8 +152,7 @@ class Race:
         """Whether the caller can offer a fallback configuration if nothing else finishes."""
         self._use_cutoffs = use_cutoffs
         self._n_told = self._next_lesson = 0
-        self._learned: _Learned | None = None
-        """None if the first pulls must be evaluated again."""
+        self._learned: Learned | None = None  # if the first pulls must be evaluated again
         self._contenders: tuple[Contenders | None] | None = None
         """Cached contenders of the current ledger; None if the ledger has changed."""
         self._rule = self._make_rule(policy, positive_integer("pool_size", pool_size), seed)
@@ -392,13 +383,12 @@ class Race:
             )
         del self.in_flight[pull.number]
 
-    def _learn(self) -> _Learned:
+    def _learn(self) -> Learned:
         if self._learned is None:
             first_pulls = FirstPulls.of(self.ledger)
-            wait = fresh_cutoff(
-                first_pulls, self.budget_seconds, self.timeouts, self.shortest_cutoff_seconds
-            )
-            self._learned = _Learned(first_pulls, wait)
+            shortest = self.shortest_cutoff_seconds
+            wait = fresh_cutoff(first_pulls, self.budget_seconds, self.timeouts, shortest)
+            self._learned = Learned(first_pulls, wait)
         return self._learned
 
     def _make_rule(self, policy: str | Policy, pool_size: int, seed: int) -> Rule:

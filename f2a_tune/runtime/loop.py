@@ -14,7 +14,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from f2a_tune.clock import sleep_seconds
 from f2a_tune.cutoff import CutoffPool
-from f2a_tune.cutoff.handle import Call
+from f2a_tune.cutoff.call import Call
 from f2a_tune.outcome import Outcome
 from f2a_tune.runtime.limits import IDLE_SECONDS, INTERRUPT_SECONDS
 from f2a_tune.runtime.thread_group import ThreadGroup

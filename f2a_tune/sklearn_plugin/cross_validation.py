@@ -25,9 +25,9 @@ from sklearn.utils import indexable
 
 from f2a_tune import clock
 from f2a_tune.checks import positive_number
+from f2a_tune.cutoff.call import checked_memory
 from f2a_tune.cutoff.callback_channel import in_worker
 from f2a_tune.cutoff.limits import memory_limit
-from f2a_tune.cutoff.pool import checked_memory
 from f2a_tune.outcome import FAILED, ErrorReport, Kind, Outcome
 from f2a_tune.runtime.workers import Workers, open_workers
 from f2a_tune.sklearn_plugin.fold import PRELOAD, FoldData, score_fold

@@ -70,15 +70,22 @@ def cv_results(
         if train:
             table = [[_score(r, "train_scores", metric) for r in row] for row in results]
             _store(found, f"train_{metric}", _table(table), evaluated)
-    found["n_folds_done"] = _counts(configurations, Kind.FINISHED)
-    found["n_given_up"] = _counts(configurations, Kind.GAVE_UP)
-    found["n_failed"] = _counts(configurations, *FAILED)
-    found["seconds"] = np.array([one.seconds for one in configurations], dtype=np.float64)
-    found["rounds"] = np.array([_rounds(one) for one in configurations], dtype=np.int64)
-    found["cutoff"] = np.array([_last_cutoff(one) for one in configurations], dtype=np.float64)
-    found["in_space"] = np.array([one.in_space for one in configurations], dtype=bool)
-    found["status"] = np.array([_status(one, n_folds) for one in configurations], dtype=object)
+    found.update(_own_columns(configurations, n_folds))
     return found
+
+
+def _own_columns(configurations: Sequence[ConfigurationRecord], n_folds: int) -> dict[str, Any]:
+    """Return the columns that scikit-learn does not have."""
+    return {
+        "n_folds_done": _counts(configurations, Kind.FINISHED),
+        "n_given_up": _counts(configurations, Kind.GAVE_UP),
+        "n_failed": _counts(configurations, *FAILED),
+        "seconds": np.array([one.seconds for one in configurations], dtype=np.float64),
+        "rounds": np.array([_rounds(one) for one in configurations], dtype=np.int64),
+        "cutoff": np.array([_last_cutoff(one) for one in configurations], dtype=np.float64),
+        "in_space": np.array([one.in_space for one in configurations], dtype=bool),
+        "status": np.array([_status(one, n_folds) for one in configurations], dtype=object),
+    }
 
 
 def _failed(configuration: ConfigurationRecord, fold: int) -> bool:

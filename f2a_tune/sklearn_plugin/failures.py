@@ -39,7 +39,7 @@ class Failures:
     def add(self, outcome: Outcome) -> None:
         """Count the outcome of a fit."""
         self._finished = self._finished or outcome.kind is Kind.FINISHED
-        if outcome.kind is Kind.FAILED and outcome.error is not None:
+        if outcome.kind in FAILED and outcome.error is not None:
             self._kinds[alike(str(outcome.error))] += 1
 
     @property

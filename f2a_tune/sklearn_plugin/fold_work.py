@@ -15,8 +15,7 @@ from functools import partial
 from typing import Any
 
 from f2a_tune.clock import Budget, monotonic_seconds
-from f2a_tune.cutoff.handle import Call
-from f2a_tune.cutoff.pool import checked_call
+from f2a_tune.cutoff.call import Call, checked_call
 from f2a_tune.growth.ladder import Ladder
 from f2a_tune.outcome import Kind, Outcome
 from f2a_tune.racing import CurveProposals, Offer, Proposals, Pull, Race
@@ -141,9 +140,14 @@ class FoldWork:
                 outcome.unwrap()
             event = Event(pull, outcome, job.subject.params)
             stops = [callback(event) for callback in self._callbacks]
-            if any(stops) or self._failures.are_alike:
+            if any(stops) or (self._failures.are_alike and not self._baseline_runs()):
                 self._stopped = True
                 self._state.sync.stop_session()
+
+    def _baseline_runs(self) -> bool:
+        """Whether the configuration to beat may still finish."""
+        race = self._state.race
+        return any(pull.configuration == race.baseline for pull in race.in_flight.values())
 
     def withdraw(self, job: Job[FoldFit], error: BaseException) -> None:
         """Forget a fit that was interrupted."""
@@ -264,7 +268,7 @@ class FoldWork:
     def _job(self, pull: Pull) -> Job[FoldFit]:
         state, limits = self._state, self._limits
         params = state.store.configurations[pull.configuration].params
-        longest = max(self._longest_pull(), SHORTEST_PULL_SECONDS)
+        longest = max(self._longest_pull(pull), SHORTEST_PULL_SECONDS)
         cutoff = min(pull.cutoff_seconds, longest)
         keep = state.kept_models.place_for(
             self._workers.pool, pull.configuration, pull.fold, state.forecast.kept_from_seconds
@@ -301,10 +305,13 @@ class FoldWork:
         closing = min(closing, LARGEST_CLOSING_SHARE * budget.total_seconds) + CLOSING_SECONDS
         return budget.remaining_seconds - self._refit_seconds - closing
 
-    def _longest_pull(self) -> float:
-        """A fit that leaves no time for its refit is useless, unless nothing else has finished."""
+    def _longest_pull(self, pull: Pull) -> float:
+        """A fit that leaves no time for its refit is useless, unless nothing else has finished.
+
+        A fit that grows is part of a longer one, and the seconds of its refit are known.
+        """
         left = self._seconds_left()
-        if not self._state.race.ledger.n_scored:
+        if not self._state.race.ledger.n_scored or pull.level is not None:
             return left
         shared = left + self._refit_seconds
         return min(left, shared / (1.0 + self._state.forecast.seconds_per_second))

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from f2a_tune.cutoff.handle import PAUSE, Call
+from f2a_tune.cutoff.call import PAUSE, Call
 from f2a_tune.cutoff.paused_call import PausedCall
 from f2a_tune.cutoff.processes import available_bytes
 from f2a_tune.growth.ladder import Ladder

@@ -20,7 +20,7 @@ import numpy as np
 
 from f2a_tune.clock import Budget, monotonic_seconds
 from f2a_tune.cutoff import CutoffPool, Shared
-from f2a_tune.cutoff.pool import checked_call
+from f2a_tune.cutoff.call import checked_call
 from f2a_tune.outcome import Kind, Outcome
 from f2a_tune.runtime.limits import CLOSING_SECONDS
 from f2a_tune.sklearn_plugin.fold import FoldData, KeepModel, evaluate_fold, fit_on_all_rows
@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 # The margin covers differences between fits of the same configuration.
 REFIT_POWER = 2.0
 REFIT_MARGIN = 1.3
+# The time of trees and boosting, which are fitted in rounds, grows with the number of rows.
+GROWING_REFIT_POWER = 1.1
 # Sending a task to a worker and a model back takes a moment, or 0.1 s if the worker is busy.
 REFIT_SLACK_SECONDS = 0.2
 SHORTEST_REFIT_SECONDS = 0.3
@@ -71,11 +73,13 @@ class RefitForecast:
         budget_seconds: float,
         *,
         refit: bool,
+        grows: bool = False,
     ) -> None:
         self._race, self._store, self._refit = race, store, refit
         self._budget_seconds = budget_seconds
         growth = max(data.n_rows / max(len(data.splits[0][0]), 1), 1.0)
-        self.seconds_per_second = REFIT_MARGIN * growth**REFIT_POWER if refit else 0.0
+        power = GROWING_REFIT_POWER if grows else REFIT_POWER
+        self.seconds_per_second = REFIT_MARGIN * growth**power if refit else 0.0
         self._best: Recommendation | None = None
         self.start_seconds = 0.0
         """Longest time so far to start a fit in a new worker."""
@@ -181,6 +185,8 @@ class Refitter:
     data: FoldData
     budget: Budget
     kept: KeptModels
+    memory: int | None = None
+    """Largest number of bytes that the refit may map."""
 
     def refit(
         self, place: int, params: dict[str, Any], seconds: float, folds: Sequence[int]
@@ -194,9 +200,12 @@ class Refitter:
         cutoff = max(left - REPEAT_MARGIN * seconds, SHORTEST_REFIT_SECONDS)
         if self.kept.has(place):
             cutoff = left
+        reason = f"did not finish in the {max(cutoff, 0.0):.3g} s that were left"
         if cutoff > HOPELESS_SHARE * seconds:
             outcome = self._perform(fit_on_all_rows, (params,), cutoff)
             error = outcome.error
+            if outcome.kind is Kind.OUT_OF_MEMORY:
+                reason = "ran out of memory"
             if outcome.ok:
                 return outcome.value
             if error is not None and error.result_lost:
@@ -207,10 +216,9 @@ class Refitter:
         fold, model = kept if kept is not None else self._repeat(params, seconds, folds)
         n_train = len(self.data.splits[fold][0])
         warnings.warn(
-            f"Refitting the best configuration on all {self.data.n_rows} rows did not finish in "
-            f"the {max(cutoff, 0.0):.3g} s that were left. best_estimator_ was fitted on the "
-            f"{n_train} training rows of fold {fold} instead. Increase time_budget to give the "
-            "refit more time.",
+            f"Refitting the best configuration on all {self.data.n_rows} rows {reason}. "
+            f"best_estimator_ was fitted on the {n_train} training rows of fold {fold} instead. "
+            "Increase time_budget to give the refit more time.",
             RefitWarning,
             stacklevel=7,
         )
@@ -231,5 +239,5 @@ class Refitter:
         return found
 
     def _perform(self, function: Any, arguments: tuple[Any, ...], cutoff: float) -> Outcome:
-        call = checked_call(function, (self.shared, *arguments), {}, cutoff, None)
+        call = checked_call(function, (self.shared, *arguments), {}, cutoff, self.memory)
         return self.pool.perform(replace(call, latest=monotonic_seconds() + cutoff))

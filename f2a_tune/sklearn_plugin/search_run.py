@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from f2a_tune.clock import Budget
 from f2a_tune.cutoff.launcher import WorkerStartError
-from f2a_tune.cutoff.warm_pools import WorkersNotReadyError
+from f2a_tune.cutoff.warm_pools import WorkersNotReadyError, prestart_pool
 from f2a_tune.interrupts import kept_interrupts
 from f2a_tune.logging import get_logger
 from f2a_tune.outcome import FAILED, Kind
@@ -24,7 +24,13 @@ from f2a_tune.runtime.workers import Workers, open_workers
 from f2a_tune.sklearn_plugin.failures import NothingFinishedError, why_nothing_finished
 from f2a_tune.sklearn_plugin.fold import FoldData
 from f2a_tune.sklearn_plugin.fold_work import FoldLimits, FoldWork, SearchState
-from f2a_tune.sklearn_plugin.refit import KeptModels, RefitForecast, Refitter, mean_fit_seconds
+from f2a_tune.sklearn_plugin.refit import (
+    KeptModels,
+    RefitForecast,
+    Refitter,
+    RefitWarning,
+    mean_fit_seconds,
+)
 from f2a_tune.sklearn_plugin.search_space import SearchSpace
 from f2a_tune.sklearn_plugin.settings import Settings
 from f2a_tune.study.accounting import Account, BudgetSummary
@@ -98,7 +104,12 @@ class SearchRun:
             StorageRetry(budget),
         )
         forecast = RefitForecast(
-            race, store, self.data, settings.time_budget, refit=settings.refit
+            race,
+            store,
+            self.data,
+            settings.time_budget,
+            refit=settings.refit,
+            grows=settings.growth is not None and all(settings.growth.dicts),
         )
         race.refit_fits = forecast.fits
         sync = PeerSync(race, store, self._heartbeat)
@@ -137,9 +148,9 @@ class SearchRun:
         workers = self._workers = self._open_workers()
         begin = self.state.budget.spent_seconds
         try:
-            with one_blas_thread():  # the fits need the cores
-                with closing(self._work(workers)) as work:
-                    Loop(workers.pool, work).run(self.settings.n_players)
+            # The fits need the cores.
+            with one_blas_thread(), closing(self._work(workers)) as work:
+                Loop(workers.pool, work).run(self.settings.n_players)
         finally:
             self._played_seconds = self.state.budget.spent_seconds - begin
 
@@ -148,6 +159,8 @@ class SearchRun:
         with kept_interrupts(), self._heartbeat:
             self.state.sync.restore()
             begin = self.state.budget.spent_seconds
+            if self.settings.refit:  # its workers must have started by then
+                prestart_pool(1, self.settings.preload)
             trouble: Exception | None = None
             try:
                 play()
@@ -170,7 +183,11 @@ class SearchRun:
                 self.state.kept_models.clear()  # deleted with the pool
                 workers = self._open_workers()
             return self._refitted(workers, index, params)
-        except (WorkersNotReadyError, WorkerStartError):
+        except (WorkersNotReadyError, WorkerStartError) as error:
+            _warn(
+                f"The refit runs in this process without a time limit, because {error}",
+                RefitWarning,
+            )
             return self.data.fit_on_all_rows(params)  # a late model is better than none
 
     def _refitted(self, workers: Workers, index: int, params: dict[str, Any]) -> Any:
@@ -180,7 +197,10 @@ class SearchRun:
         budget = state.budget
         if not state.race.n_pulls or not folds or not state.account.n_pulls:
             budget = Budget()  # everything was in the study already, so there is no deadline
-        refitter = Refitter(workers.pool, workers.data, self.data, budget, state.kept_models)
+        memory = self.settings.memory
+        refitter = Refitter(
+            workers.pool, workers.data, self.data, budget, state.kept_models, memory
+        )
         return refitter.refit(index, params, mean_fit_seconds(state.store, index), folds)
 
     def __enter__(self) -> Self:
@@ -196,7 +216,7 @@ class SearchRun:
         settings = self.settings
         return self._resources.enter_context(
             open_workers(
-                max(settings.n_players, 1),
+                self._heartbeat.n_players or 1,
                 settings.preload,
                 self.data.shareable(),
                 self.state.budget,

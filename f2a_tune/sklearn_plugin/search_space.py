@@ -10,9 +10,7 @@ from __future__ import annotations
 import difflib
 import hashlib
 import math
-import numbers
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,39 +18,18 @@ from numpy.typing import NDArray
 from optuna.distributions import (
     BaseDistribution,
     CategoricalDistribution,
-    FloatDistribution,
-    IntDistribution,
 )
 from sklearn.base import clone
 
 from f2a_tune.racing import Parameter, Space
+from f2a_tune.sklearn_plugin.dimension import Dimension, dimension_of, nearest, number_of
 from f2a_tune.sklearn_plugin.growth_plan import Rounds
 from f2a_tune.sklearn_plugin.scipy_values import (
-    QuantileValue,
-    SeededValue,
-    check_draws,
     name_of_distribution,
 )
-from f2a_tune.study import optuna_private
 from f2a_tune.study.attributes import WHICH_SPACE
 
 Floats = NDArray[np.float64]
-
-LONGEST_LABEL = 60
-
-
-@dataclass(frozen=True)
-class Dimension:
-    """One parameter of an estimator, in one of the dicts."""
-
-    name: str
-    """The name that the estimator uses."""
-    parameter: Parameter
-    value: Callable[[Any], Any]
-    """Converts a value of ``parameter`` to the value for the estimator."""
-    distribution: BaseDistribution
-    stored: Callable[[Any], Any]
-    """Converts a value of ``parameter`` to the value for the study."""
 
 
 class SearchSpace:
@@ -196,13 +173,13 @@ class SearchSpace:
         params = estimator.get_params(deep=True)
 
         def n_found(place: int) -> int:
-            return sum(_number_of(one, params.get(one.name)) is not None for one in rows[place])
+            return sum(number_of(one, params.get(one.name)) is not None for one in rows[place])
 
         rows = [self._of_dict(place) for place in range(self._n_dicts)]
         place = max(range(self._n_dicts), key=n_found)  # the first of several
         values: dict[str, Any] = {WHICH_SPACE: place} if self._several else {}
         for one in rows[place]:
-            values[one.parameter.name] = _nearest(one, params.get(one.name))
+            values[one.parameter.name] = nearest(one, params.get(one.name))
         return self.space.encode(values)
 
     def _of_dict(self, place: int) -> list[Dimension]:
@@ -214,7 +191,7 @@ class SearchSpace:
     def _row(self, place: int, mine: Sequence[Dimension], params: Mapping[str, Any]) -> Floats:
         values: dict[str, Any] = {WHICH_SPACE: place} if self._several else {}
         for one in mine:
-            values[one.parameter.name] = _number_of(one, params[one.name])
+            values[one.parameter.name] = number_of(one, params[one.name])
         return self.space.encode(values)
 
     @property
@@ -230,124 +207,11 @@ class SearchSpace:
 
     def _dimension(self, name: str, spec: Any, place: int) -> Dimension:
         label = f"{name}@{place}" if self._several else name
-        active_if = ((WHICH_SPACE, (place,)),) if self._several else ()
-        if isinstance(spec, BaseDistribution):
-            return _of_optuna(name, label, spec, active_if)
-        if hasattr(spec, "rvs"):
-            return _of_scipy(name, label, spec, active_if)
-        return _of_values(name, label, _checked_values(name, spec), active_if)
+        return dimension_of(name, label, spec, ((WHICH_SPACE, (place,)),) if self._several else ())
 
 
 def _may_be(dimensions: Sequence[Dimension], params: Mapping[str, Any]) -> bool:
-    return all(_number_of(one, params[one.name]) is not None for one in dimensions)
-
-
-def _number_of(one: Dimension, value: Any) -> Any:
-    """Return the value in the race of a user's value, or None if it is not in the space."""
-    if isinstance(one.value, SeededValue):
-        return None  # the seed that draws it is unknown
-    if isinstance(one.value, QuantileValue):
-        return one.value.quantile_of(value)
-    if not isinstance(one.distribution, CategoricalDistribution):
-        return value if optuna_private.contains(one.distribution, value) else None
-    for place in range(len(one.distribution.choices)):
-        choice = one.value(place)
-        if choice is value or (type(choice) is type(value) and repr(choice) == repr(value)):
-            return place
-    return None
-
-
-def _nearest(one: Dimension, value: Any) -> Any:
-    """Return the value in the race that is nearest to a user's value."""
-    number = _number_of(one, value)
-    if number is not None:
-        return number
-    if isinstance(one.distribution, CategoricalDistribution):
-        return 0
-    plain = isinstance(value, numbers.Real) and not isinstance(value, bool)
-    if plain and not isinstance(one.value, (SeededValue, QuantileValue)) and math.isfinite(value):
-        unit = one.parameter.unit(value)  # clipped to the range
-        return one.parameter.value(unit)
-    return one.parameter.value(0.5)
-
-
-Active = tuple[tuple[str, tuple[Any, ...]], ...]
-
-
-def _same(value: Any) -> Any:
-    return value
-
-
-def _of_optuna(name: str, label: str, spec: BaseDistribution, active_if: Active) -> Dimension:
-    if isinstance(spec, CategoricalDistribution):
-        return _of_values(name, label, spec.choices, active_if)
-    if isinstance(spec, FloatDistribution):
-        parameter = Parameter(
-            label, "float", spec.low, spec.high, spec.log, active_if=active_if, step=spec.step
-        )
-        return Dimension(name, parameter, _same, spec, _same)
-    if isinstance(spec, IntDistribution):
-        parameter = Parameter(
-            label, "int", spec.low, spec.high, spec.log, active_if=active_if, step=spec.step
-        )
-        return Dimension(name, parameter, _same, spec, _same)
-    raise TypeError(
-        f"param_distributions[{name!r}]={spec!r} is an outdated Optuna distribution: "
-        "use FloatDistribution, IntDistribution or CategoricalDistribution."
-    )
-
-
-def _of_scipy(name: str, label: str, spec: Any, active_if: Active) -> Dimension:
-    kind = getattr(getattr(spec, "dist", None), "name", "")
-    if kind in ("uniform", "loguniform", "reciprocal"):
-        low, high = (float(end) for end in spec.support())
-        log = kind != "uniform"
-        parameter = Parameter(label, "float", low, high, log, active_if=active_if)
-        return Dimension(name, parameter, _same, FloatDistribution(low, high, log=log), _same)
-    if kind == "randint":
-        low, high = (int(end) for end in spec.support())
-        parameter = Parameter(label, "int", low, high, active_if=active_if)
-        return Dimension(name, parameter, _same, IntDistribution(low, high), _same)
-    parameter = Parameter(label, "float", 0.0, 1.0, active_if=active_if)
-    value = QuantileValue(spec) if hasattr(spec, "ppf") else SeededValue(spec)
-    check_draws(name, spec, value)
-    return Dimension(name, parameter, value, FloatDistribution(0.0, 1.0), _same)
-
-
-def _of_values(name: str, label: str, values: Sequence[Any], active_if: Active) -> Dimension:
-    labels = _labels(values)
-    distribution = CategoricalDistribution(labels)
-    if _rises_or_falls(values):  # an order that a model can exploit
-        parameter = Parameter(label, "int", 0, len(values) - 1, active_if=active_if)
-    else:
-        places = tuple(range(len(values)))
-        parameter = Parameter(label, "categorical", choices=places, active_if=active_if)
-    return Dimension(name, parameter, values.__getitem__, distribution, labels.__getitem__)
-
-
-def _rises_or_falls(values: Sequence[Any]) -> bool:
-    numbers = all(
-        isinstance(v, (int, float, np.number)) and not isinstance(v, bool) for v in values
-    )
-    if not numbers or len(values) < 3:
-        return False
-    steps = np.diff(np.asarray(values, dtype=np.float64))
-    return bool((steps > 0).all() or (steps < 0).all())
-
-
-def _labels(values: Sequence[Any]) -> list[Any]:
-    """Return distinct labels of the values, which every storage accepts."""
-    labels: list[Any] = []
-    for place, value in enumerate(values):
-        label = value.item() if isinstance(value, np.generic) else value
-        if callable(value) and hasattr(value, "__qualname__"):
-            label = f"{value.__module__}.{value.__qualname__}"[:LONGEST_LABEL]
-        elif not isinstance(label, (type(None), bool, int, float, str)) or label != label:
-            label = f"{value!r}"[:LONGEST_LABEL]
-        if any(type(label) is type(other) and label == other for other in labels):
-            label = f"{label} #{place}"
-        labels.append(label)
-    return labels
+    return all(number_of(one, params[one.name]) is not None for one in dimensions)
 
 
 def checked_dicts(given: Any) -> list[Mapping[str, Any]]:
@@ -367,23 +231,6 @@ def checked_dicts(given: Any) -> list[Mapping[str, Any]]:
                 f"({type(content).__name__})."
             )
     return list(dicts)
-
-
-def _checked_values(name: str, spec: Any) -> Sequence[Any]:
-    if isinstance(spec, np.ndarray):
-        if spec.ndim > 1:
-            spec = list(spec)  # each row is a value
-    elif isinstance(spec, (str, bytes)) or not isinstance(spec, Iterable):
-        raise TypeError(
-            f"param_distributions[{name!r}] must be a list, an array or a distribution, "
-            f"got {spec!r}. Wrap a single value in a list."
-        )
-    values = list(spec)
-    if not values:
-        raise ValueError(
-            f"param_distributions[{name!r}] must not be empty. Pass at least one value."
-        )
-    return values
 
 
 def _check_names(content: Mapping[str, Any], estimator: Any) -> None:

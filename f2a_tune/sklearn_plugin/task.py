@@ -20,7 +20,7 @@ from sklearn.utils import check_random_state, indexable
 from f2a_tune import clock
 from f2a_tune.checks import duration, known_name, positive_integer
 from f2a_tune.clock import Budget
-from f2a_tune.cutoff.pool import checked_memory
+from f2a_tune.cutoff.call import checked_memory
 from f2a_tune.racing.space import Floats
 from f2a_tune.sklearn_plugin import sklearn_private
 from f2a_tune.sklearn_plugin.fold import FoldData

@@ -182,7 +182,7 @@ class FoldRecord:
 def metric_of(scores: Scores, metric: str | None) -> float:
     """The score that decides."""
     if isinstance(scores, Mapping):
-        return float(scores[metric] if metric in scores else next(iter(scores.values())))
+        return float(scores[metric] if metric in scores else next(iter(scores.values()), math.nan))
     return float(scores)
 
 

@@ -8,6 +8,7 @@ study where all others have one, was created by a process that was killed before
 from __future__ import annotations
 
 import copy
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from optuna.exceptions import UpdateFinishedTrialError
@@ -15,7 +16,7 @@ from optuna.trial import TrialState
 
 from f2a_tune.outcome import Kind
 from f2a_tune.study import optuna_private, trial_clock
-from f2a_tune.study.attributes import ERROR, OUTCOME, SECONDS
+from f2a_tune.study.attributes import CONTINUES, ERROR, OUTCOME, SECONDS
 from f2a_tune.study.history import is_stale
 from f2a_tune.study.limits import STALE_TRIAL_SECONDS
 from f2a_tune.study.trial_plan import TrialPlan
@@ -83,3 +84,14 @@ def _call_storage_callback(study: Study, trial: FrozenTrial) -> None:
     if callback is not None:
         closed = optuna_private.storage_of(study).get_trial(optuna_private.trial_id_of(trial))
         callback(study, copy.deepcopy(closed))
+
+
+def predecessors(trials: list[FrozenTrial], trial: FrozenTrial) -> Iterator[FrozenTrial]:
+    """The trial, and the open ones that it continues, if a run crashed before it closed them."""
+    by_number = {one.number: one for one in trials}
+    found: FrozenTrial | None = trial
+    while found is not None:
+        yield found
+        before = found.user_attrs.get(CONTINUES)
+        is_valid = isinstance(before, int) and before < found.number
+        found = by_number.get(before) if is_valid and before is not None else None

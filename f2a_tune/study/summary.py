@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from f2a_tune.study import optuna_private
 from f2a_tune.study.accounting import BudgetSummary
-from f2a_tune.study.reader import read_study
+from f2a_tune.study.reader import read_study, study_of
 
 if TYPE_CHECKING:
     from optuna import Study
@@ -50,6 +50,7 @@ def best_configuration(study: Study) -> BestConfiguration:
     ValueError
         If no trial has finished, or the study has several objectives.
     """
+    study = study_of(study)
     if optuna_private.is_multi_objective(study):
         raise ValueError("study has several objectives. Use study.best_trials instead.")
     found = read_study(study).winner

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from f2a_tune.study.attributes import PLAN, finite_or_none, number_or
+from f2a_tune.study.limits import MOST_FOLDS
 
 if TYPE_CHECKING:
     from optuna.trial import BaseTrial
@@ -57,6 +58,9 @@ class TrialPlan:
         known["cutoff_seconds"] = number_or(known.get("cutoff_seconds"), math.inf)
         for name in ("again_of", "evaluation", "evaluations", "arm", "number"):
             if name in known and not (isinstance(known[name], int) and known[name] >= 0):
+                del known[name]
+        for name in ("evaluation", "evaluations", "arm"):
+            if known.get(name, 0) > MOST_FOLDS:
                 del known[name]
         for name in ("reason", "player", "run"):
             known[name] = str(known.get(name, ""))

@@ -13,7 +13,7 @@ import math
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeGuard, TypeVar
 
 import numpy as np
 from optuna.exceptions import UpdateFinishedTrialError
@@ -34,6 +34,7 @@ from f2a_tune.study.configuration_record import (
 )
 from f2a_tune.study.fold_record import FoldRecord, metric_of
 from f2a_tune.study.limits import WRITES_PER_PULL, WRITES_REMEMBERED
+from f2a_tune.study.stale_trials import predecessors
 from f2a_tune.study.storage_retry import StorageRetry
 
 if TYPE_CHECKING:
@@ -201,7 +202,7 @@ class TrialStore:
         """Keep the outcome of a pull in memory; `store` writes it to the study."""
         configuration = self.configurations[index]
         earlier = configuration.folds.get(fold)
-        if not record.grows and _has_result(earlier) and record.result is None:
+        if record.result is None and not record.grows and _has_result(earlier):
             return  # another run has finished what was given up here
         configuration.stored.discard(fold)
         configuration.folds[fold] = record.after(earlier)
@@ -328,7 +329,7 @@ class TrialStore:
             return False
         self._own(configuration, trial, self._scores(known))
         configuration.stored = set(known)
-        for one in _predecessors(trials, old):
+        for one in predecessors(trials, old):
             self._prune(one, last_score)
         self._store(configuration)
         return True
@@ -377,13 +378,13 @@ class TrialStore:
             record = FoldRecord.from_attribute(trial.user_attrs.get(f"{FOLD}{fold}"))
             if record is None or known.get(fold) == record:
                 continue
-            if _has_result(known.get(fold)) and not record.is_newer_than(known[fold]):
+            before = known.get(fold)
+            if _has_result(before) and not record.is_newer_than(before):
                 continue  # a finished fold does not change
-            seen = 1 + len(known[fold].before) if fold in known else 0
+            seen = 0 if before is None else 1 + len(before.before)
             missed = tuple(seconds for seconds, _ in record.before[seen:])
-            news = record.since(known.get(fold))
             known[fold] = record
-            yield News(index, fold, news, missed)
+            yield News(index, fold, record.since(before), missed)
 
     def _score(self, configuration: ConfigurationRecord, fold: int) -> float:
         result = configuration.finished(fold)
@@ -391,16 +392,5 @@ class TrialStore:
         return metric_of(result.test_scores, self.metric)
 
 
-def _has_result(record: FoldRecord | None) -> bool:
+def _has_result(record: FoldRecord | None) -> TypeGuard[FoldRecord]:
     return record is not None and record.result is not None
-
-
-def _predecessors(trials: list[FrozenTrial], trial: FrozenTrial) -> Iterator[FrozenTrial]:
-    """The trial, and the open ones that it continues, if a run crashed before it closed them."""
-    by_number = {one.number: one for one in trials}
-    found: FrozenTrial | None = trial
-    while found is not None:
-        yield found
-        before = found.user_attrs.get(CONTINUES)
-        is_valid = isinstance(before, int) and before < found.number
-        found = by_number.get(before) if is_valid and before is not None else None

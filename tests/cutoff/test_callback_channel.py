@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from f2a_tune.cutoff import CutoffPool
+from f2a_tune.cutoff.call import checked_call
 from f2a_tune.cutoff.callback_channel import NoParentError, current_channel, in_worker
-from f2a_tune.cutoff.pool import checked_call
 from f2a_tune.outcome import Kind
 
 

@@ -11,9 +11,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from f2a_tune.cutoff.call import PAUSE, checked_call
 from f2a_tune.cutoff.callback_channel import current_channel
-from f2a_tune.cutoff.handle import PAUSE
-from f2a_tune.cutoff.pool import checked_call
 from f2a_tune.cutoff.processes import is_stopped
 from f2a_tune.outcome import Kind
 from tests.cutoff.observing import assert_all_end, descendants, eventually, is_running

@@ -17,7 +17,7 @@ import pytest
 import sklearn
 
 from f2a_tune.cutoff import CutoffPool, Shared, WorkerStartError, run_with_cutoff
-from f2a_tune.cutoff.pool import checked_call
+from f2a_tune.cutoff.call import checked_call
 from f2a_tune.cutoff.processes import is_stopped
 from f2a_tune.outcome import Kind
 from tests.cutoff.observing import (
