@@ -66,9 +66,9 @@ def _typical_seconds(
     self: curve_model._Seconds, features: np.ndarray, grows: np.ndarray
 ) -> np.ndarray:
     """Expect the same seconds of every new configuration."""
-    typical = float(self._process.predict(features)[0].mean())
-    powers = np.where(grows, self.power, 0.0)
-    return np.asarray(np.exp(typical + powers[:, None] * self._logs[None, :]))
+    rate = float(np.exp(self._process.predict(features)[0].mean()))
+    growing = self.start + rate * self._curves.efforts[None, :]
+    return np.asarray(np.where(grows[:, None], growing, rate))
 
 
 def _always_in_time(self: Any, features: np.ndarray, *others: Any) -> np.ndarray:
@@ -86,7 +86,7 @@ CURVE_ABLATIONS: dict[str, Callable[[CurveProblem], Method]] = {
         (curve_model, "_horizons", _every_level), (curve_model, "_ahead", _next_only)
     ),
     "race-last-level": _patched((curve_model, "_horizons", _last_level)),
-    "race-root-cost": _patched((curve_model, "COST_POWER", 0.5)),
+    "race-whole-cost": _patched((curve_model, "COST_POWER", 1.0)),
     "race-no-cost": _patched((curve_model, "COST_POWER", 0.0)),
     "race-typical-seconds": _patched(
         (curve_model._Seconds, "of_new", _typical_seconds),

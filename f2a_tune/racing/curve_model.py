@@ -31,8 +31,8 @@ MOST_TIMES = 100
 FULL_CURVES = 10
 # Largest number of levels that are considered as a place to stop.
 MOST_HORIZONS = 6
-# Seconds of a fit grow with this power of its effort while nothing is known about them.
-EFFORT_POWER = 1.0
+# At least this share of the seconds until a look belongs to the rounds and not to the start.
+LEAST_RUNNING_SHARE = 0.05
 # A step to the next level is believed to raise normal scores by this much, with the weight of one
 # configuration. Without it, a model that has seen no growth would not expect any.
 PRIOR_GAIN = 0.3
@@ -51,6 +51,8 @@ class TimeLeft:
     """The time that a configuration may still take."""
 
     seconds: float
+    """Wall-clock seconds that are left and not reserved."""
+    total_seconds: float
     """Wall-clock seconds that are left."""
     first_look_seconds: float
     """Seconds after which a new configuration is paused, also before its first look."""
@@ -98,6 +100,8 @@ class CurveModel:
         self._process = self._score_process(ledger, rows, levels, values, folds, scales[0])
         self._clock = _Seconds(ledger, self.curves, rows, levels, known, scales[1])
         self.scales = (self._process.hyperparameters, self._clock.scales)
+        self.start_seconds = self._clock.start
+        """Typical seconds of a fit before its first round."""
 
     def _score_process(
         self,
@@ -235,7 +239,10 @@ class _Levels:
 
 
 class _Seconds:
-    """Seconds of fits as a power of their effort, with a factor that depends on the parameters."""
+    """Seconds of fits: a start that all have in common, and a rate that depends on the parameters.
+
+    A fit that cannot grow has no start, and takes its rate for the whole effort.
+    """
 
     def __init__(
         self,
@@ -246,52 +253,69 @@ class _Seconds:
         known: Floats,
         scales: Hyperparameters,
     ) -> None:
-        self._curves, self._logs = curves, np.log(curves.efforts)
-        seconds = np.nanmean(curves.seconds[rows, :, levels], axis=1) + LEAST_SECONDS
-        self.power = _power(rows, self._logs[levels], np.log(seconds))
+        self._curves = curves
+        seconds = np.nanmean(curves.seconds[rows, :, levels], axis=1)
+        self.start = _start_seconds(rows, curves.efforts[levels], seconds)
         is_last = np.append(rows[1:] != rows[:-1], True)
-        factors = np.log(seconds[is_last]) - self.power * self._logs[levels[is_last]]
+        last, efforts = rows[is_last], curves.efforts[levels[is_last]]
+        rates = self._log_rates(last, seconds[is_last], efforts)
         # A fit that was paused before its first look is believed to take twice as long until then.
         unseen = np.flatnonzero((curves.level < 0) & (ledger.waited > 0))
-        first = np.where(curves.whole[unseen], 0.0, self.power * self._logs[0])
-        least = np.log(2.0 * ledger.waited[unseen]) - first
-        timed, factors = np.append(rows[is_last], unseen), np.append(factors, least)
+        first = np.where(curves.whole[unseen], 1.0, curves.efforts[0])
+        least = self._log_rates(unseen, 2.0 * ledger.waited[unseen], first)
+        timed, rates = np.append(last, unseen), np.append(rates, least)
         chosen = timed.argsort()[-MOST_TIMES:]
         noise = np.ones(len(chosen))
         self._process = GaussianProcess(
-            known[timed[chosen]], factors[chosen], noise, scales, len(timed)
+            known[timed[chosen]], rates[chosen], noise, scales, len(timed)
         )
         self.scales = self._process.hyperparameters
 
+    def _log_rates(self, rows: Indices, seconds: Floats, efforts: Floats) -> Floats:
+        start = np.where(self._curves.whole[rows], 0.0, self.start)
+        running = np.maximum(seconds - start, LEAST_RUNNING_SHARE * seconds) + LEAST_SECONDS
+        return np.asarray(np.log(running / efforts))
+
     def of_new(self, features: Floats, grows: Flags) -> Floats:
         """Seconds until every level, for configurations that have not been tried."""
-        factors = self._process.predict(features)[0]
-        powers = np.where(grows, self.power, 0.0)
-        return np.asarray(np.exp(factors[:, None] + powers[:, None] * self._logs[None, :]))
+        rates = np.exp(self._process.predict(features)[0])[:, None]
+        growing = self.start + rates * self._curves.efforts[None, :]
+        return np.asarray(np.where(grows[:, None], growing, rates))
 
     def in_time(self, features: Floats, grows: Flags, seconds: Floats) -> Floats:
         """Probability that a configuration reaches its first level within these seconds."""
         mean, deviation = self._process.predict(features)
         deviation = np.sqrt(deviation**2 + self._process.noise_variance)
-        first = np.where(grows, self.power * self._logs[0], 0.0)
-        away = np.log(np.maximum(seconds, 1e-9)) - mean - first
-        return np.asarray(ndtr(away / deviation))
+        left = np.where(grows, (seconds - self.start) / self._curves.efforts[0], seconds)
+        return np.asarray(ndtr((np.log(np.maximum(left, 1e-9)) - mean) / deviation))
 
     def of_paused(self, rows: Indices) -> Floats:
         """Seconds until every level, from the looks of the configurations themselves."""
         curves = self._curves
         reached = curves.reached[rows, 0]
         seconds = curves.seconds[rows, 0, reached][:, None]
-        ratio = curves.efforts[None, :] / curves.efforts[reached][:, None]
-        by_power = seconds * np.maximum(ratio, 1.0) ** self.power
+        done = curves.efforts[reached][:, None]
+        ahead = np.maximum(curves.efforts[None, :] - done, 0.0)
+        running = np.maximum(seconds - self.start, LEAST_RUNNING_SHARE * seconds)
         before = np.maximum(reached - 1, 0)
         step = (curves.efforts[reached] - curves.efforts[before])[:, None]
         earlier = curves.seconds[rows, 0, before][:, None]
-        ahead = np.maximum(curves.efforts[None, :] - curves.efforts[reached][:, None], 0.0)
         with np.errstate(divide="ignore", invalid="ignore"):
-            by_rate = seconds + ahead * (seconds - earlier) / step
-        # The last step shows the rate without the start of the fit.
-        return np.asarray(np.where(np.isfinite(by_rate) & (step > 0), by_rate, by_power))
+            # The last step shows the rate of this configuration without the start of the fit.
+            rates = np.where(step > 0, (seconds - earlier) / step, running / done)
+        rates = np.where(np.isfinite(rates) & (rates > 0), rates, running / done)
+        return np.asarray(seconds + ahead * rates)
+
+
+def _start_seconds(rows: Indices, efforts: Floats, seconds: Floats) -> float:
+    """Typical seconds of a fit before its first round, from the first two looks of each."""
+    is_first = np.append(True, rows[1:] != rows[:-1])
+    pairs = np.flatnonzero(is_first[:-1] & ~is_first[1:])
+    if not len(pairs):
+        return 0.0
+    rates = (seconds[pairs + 1] - seconds[pairs]) / (efforts[pairs + 1] - efforts[pairs])
+    starts = np.maximum(seconds[pairs] - rates * efforts[pairs], 0.0)
+    return float(np.median(starts))
 
 
 def _log_ratio(efforts: Floats) -> Floats:
@@ -376,16 +400,3 @@ def _horizons(n_levels: int) -> Indices:
 def _ahead(horizons: Indices, start: Indices) -> Flags:
     """Return which levels (configurations × horizons) have not been reached."""
     return np.asarray(horizons[None, :] > start[:, None])
-
-
-def _power(rows: Indices, efforts: Floats, seconds: Floats) -> float:
-    """Median growth of the log seconds with the log effort, within configurations."""
-    # A fit that has stopped by itself takes no more seconds for more effort.
-    same = (rows[1:] == rows[:-1]) & (seconds[1:] > seconds[:-1])
-    rises = efforts[1:][same] - efforts[:-1][same]
-    if not len(rises):
-        return EFFORT_POWER
-    slopes = (seconds[1:][same] - seconds[:-1][same]) / rises
-    # The last steps matter: a fit's start weighs less there.
-    weights = np.argsort(rises)[-max(len(rises) // 2, 1) :]
-    return float(np.clip(np.median(slopes[weights]), 0.3, 1.3))

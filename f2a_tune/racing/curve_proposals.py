@@ -44,6 +44,17 @@ LEAST_STEP_SHARE = 0.0005
 # can be used.
 OPENING_SHARE = 0.008
 OPENING_COUNT = 2
+# They are also grown while a step takes at most this share of the seconds so far: the start of a
+# fit on many rows may take longer than its first rounds.
+CHEAP_STEP = 0.4
+# While the start of a fit is unknown, the first step is believed to take this share of it.
+FIRST_STEP = 0.2
+# One of them that has run for this multiple of the seconds until its last look is left alone.
+LONGEST_STALL = 2.0
+# The step and the other folds must take at most this share of the remaining time.
+OPENING_MARGIN = 0.8
+# A new configuration is grown until its rounds have taken this multiple of its start.
+START_MULTIPLE = 1.0
 CURVE_STREAM = 2
 
 
@@ -91,7 +102,7 @@ class CurveProposals:
         is_given = drawn is not None and drawn.least_share > 0
         if is_given or estimates.n_scored < FEWEST_SCORED:
             if drawn is not None:
-                return self._opening(ledger, drawn)
+                return self._opening(ledger, drawn, left)
             if not estimates.n_scored:
                 return None
         rng = stream(self.seed, ledger.n_pulls, CURVE_STREAM)
@@ -102,33 +113,45 @@ class CurveProposals:
             return self._explored(model, drawn, left)
         return self._best(model, ledger, units, estimates, left, rng)
 
-    def _opening(self, ledger: Ledger, drawn: Offer) -> Offer:
+    def _opening(self, ledger: Ledger, drawn: Offer, left: TimeLeft) -> Offer:
         """Return a random or given configuration, or the next step of one of the first ones."""
-        first = self._opening_growth(ledger)
+        first = self._opening_growth(ledger, left)
         if first is not None:
             return replace(drawn, level=0, grown=(first,))
         level = 0 if self._grows(drawn.unit[None, :])[0] else None
         return replace(drawn, level=level, explores=True)
 
-    def _opening_growth(self, ledger: Ledger) -> Growth | None:
-        """Return the next step of one of the first configurations, while it may be grown."""
+    def _opening_growth(self, ledger: Ledger, left: TimeLeft) -> Growth | None:
+        """Return the next step of one of the first configurations, while it may be grown.
+
+        It may be grown for a short time, and as long as a step costs little against the start of
+        the fit, but never so far that it could not be validated.
+        """
         curves, last = ledger.curves, ledger.n - 1
         assert curves is not None
         if not 0 <= last < OPENING_COUNT or ledger.pending[last, 0] or ledger.failed[last]:
             return None
         level, spent = int(curves.reached[last, 0]) + 1, float(curves.spent[last, 0])
-        if curves.ended[last, 0] or not 0 < level < curves.n_levels:
+        if curves.ended[last, 0] or not 0 < level < curves.n_levels or spent <= 0:
             return None
-        if not 0 < spent <= OPENING_SHARE * self.budget_seconds:
+        if spent > LONGEST_STALL * curves.seconds[last, 0, level - 1]:
+            return None  # it was paused at its cutoff since its last look, and may hang
+        seconds = max(curves.expected_seconds(last, 0, level) - spent, 0.0)
+        if level == 1:  # the start of the fit, which is not known yet, may be most of it
+            seconds = min(seconds, FIRST_STEP * spent)
+        is_cheap = seconds <= CHEAP_STEP * spent
+        if spent > OPENING_SHARE * self.budget_seconds and not is_cheap:
             return None
-        seconds = spent * float(curves.efforts[level] / curves.efforts[level - 1] - 1.0)
+        needed = seconds + left.validation_fits * (spent + seconds)
+        if needed > OPENING_MARGIN * left.total_seconds:
+            return None
         return Growth(last, math.inf, level, seconds)
 
     def _explored(self, model: CurveModel, drawn: Offer, left: TimeLeft) -> Offer:
         unit = drawn.unit[None, :]
         grows = self._grows(unit)
         forecast = model.forecast_new(self.space.features(unit), grows, left)
-        level, seconds = self._first_step(forecast.seconds[0], bool(grows[0]))
+        level, seconds = self._first_step(forecast.seconds[0], bool(grows[0]), model)
         return Offer(drawn.unit, level=level, seconds=seconds, explores=True)
 
     def _best(
@@ -150,7 +173,7 @@ class CurveProposals:
         grows = self._grows(candidates)
         forecast = model.forecast_new(self.space.features(candidates), grows, left)
         best = int(forecast.worth.argmax())
-        level, seconds = self._first_step(forecast.seconds[best], bool(grows[best]))
+        level, seconds = self._first_step(forecast.seconds[best], bool(grows[best]), model)
         return Offer(
             unit=candidates[best],
             seconds=seconds,
@@ -191,12 +214,15 @@ class CurveProposals:
         pool = np.concatenate([self.space.sample(rng, RANDOM_CANDIDATES), near])
         return self._drawn.without(pool)
 
-    def _first_step(self, seconds: Floats, grows: bool) -> tuple[int | None, float]:
+    def _first_step(
+        self, seconds: Floats, grows: bool, model: CurveModel
+    ) -> tuple[int | None, float]:
         """Return the first level of a new configuration, and its expected seconds."""
         if not grows:
             return None, float(seconds[-1])
         least, most = FIRST_SHARE * self.budget_seconds, LONGEST_FIRST_SHARE * self.budget_seconds
         longest = min(max(WHOLE_SHARE * float(seconds[-1]), least), most)
+        longest = max(longest, (1.0 + START_MULTIPLE) * model.start_seconds)
         affordable = np.flatnonzero(seconds <= longest)
         level = int(affordable[-1]) if len(affordable) else 0
         return level, float(seconds[level])

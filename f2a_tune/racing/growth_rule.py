@@ -38,6 +38,8 @@ LEAST_CUTOFF_SHARE = 0.01
 STREAK = 3
 # Longest cutoff of a first look, in units of the shortest cutoff.
 LONGEST_FIRST_LOOK = 2.0
+# A new configuration is started only with this share of the seconds that its first look takes.
+ENOUGH_FOR_A_LOOK = 0.8
 # Longest cutoff of a fit that cannot grow, in units of the shortest cutoff.
 LONGEST_WHOLE_FIT = 10.0
 # While nothing has a score, a baseline that was paused is continued for up to this share of the
@@ -123,11 +125,15 @@ def _started(situation: Situation) -> Candidate | None:
         return None
     is_whole = offer.level is None
     longest = longest_whole_fit(situation) if is_whole else longest_first_look(situation)
-    cutoff = min(_step_cutoff(situation, offer.seconds or 0.0), longest)
+    typical = situation.first_pulls.median if situation.ledger.n_scored else 0.0
+    expected = typical if offer.seconds is None else offer.seconds
+    cutoff = min(_step_cutoff(situation, expected), longest)
     is_given = offer.least_share > 0 or situation.baseline is not None
     if is_given and (is_whole or not situation.ledger.n_scored):
         cutoff = max(cutoff, min(situation.learned_cutoff, situation.seconds_to_spare))
-    if cutoff <= 0:
+    # A fit that is paused before its first look, and not continued, is a waste of time.
+    enough = situation.first_pulls.quickest if offer.seconds is None else offer.seconds
+    if cutoff <= 0 or cutoff < min(ENOUGH_FOR_A_LOOK * enough, longest):
         return None
     kind = "new configuration at random" if offer.explores else "new configuration"
     what = "a whole fit" if is_whole else f"first look at level {offer.level}"
@@ -148,6 +154,8 @@ def _grown(situation: Situation) -> Candidate | None:
     if best is None:
         return None
     cutoff = _step_cutoff(situation, best.seconds)
+    if math.isinf(best.worth):  # one of the first configurations
+        cutoff = min(max(STEP_MULTIPLE * best.seconds, cutoff), situation.seconds_left)
     if cutoff <= 0:
         return None
     pull = Pull(
@@ -201,7 +209,10 @@ def _step_cutoff(situation: Situation, seconds: float) -> float:
 
 def longest_first_look(situation: Situation) -> float:
     """Return the longest cutoff of a new configuration."""
-    return LONGEST_FIRST_LOOK * _least_cutoff(situation)
+    longest = LONGEST_FIRST_LOOK * _least_cutoff(situation)
+    if situation.ledger.n_scored:
+        longest = max(longest, LONGEST_FIRST_LOOK * situation.first_pulls.median)
+    return longest
 
 
 def longest_whole_fit(situation: Situation) -> float:

@@ -317,6 +317,7 @@ class Race:
         rounds = situation.rounds - 1 if situation.must_validate else 0
         return TimeLeft(
             seconds=situation.seconds_to_spare,
+            total_seconds=situation.seconds_left,
             first_look_seconds=longest_first_look(situation),
             whole_fit_seconds=longest_whole_fit(situation),
             validation_fits=rounds,

@@ -35,6 +35,9 @@ REFIT_POWER = 2.0
 REFIT_MARGIN = 1.3
 # The time of trees and boosting, which are fitted in rounds, grows with the number of rows.
 GROWING_REFIT_POWER = 1.1
+# A model is sent back after the refit. Pickling boosted trees of many classes takes this share of
+# the time to fit them.
+TRANSFER_SHARE = 0.15
 # Sending a task to a worker and a model back takes a moment, or 0.1 s if the worker is busy.
 REFIT_SLACK_SECONDS = 0.2
 SHORTEST_REFIT_SECONDS = 0.3
@@ -103,7 +106,8 @@ class RefitForecast:
         if self._best is None:
             return 0.0
         mean = mean_fit_seconds(self._store, self._best.configuration)
-        refit = min(self.seconds_per_second * mean, LARGEST_SHARE * self._budget_seconds)
+        refit = (1.0 + TRANSFER_SHARE) * self.seconds_per_second * mean
+        refit = min(refit, LARGEST_SHARE * self._budget_seconds)
         most = min(LARGEST_SLACK_SECONDS, LARGEST_SLACK_SHARE * self._budget_seconds)
         slack = max(REFIT_SLACK_SECONDS, min(START_MARGIN * self.start_seconds, most))
         return refit + self.repeat_seconds(mean) + slack
@@ -196,7 +200,7 @@ class Refitter:
         ``seconds`` is the duration of a fit on one fold, and ``folds`` are the folds to choose
         from.
         """
-        left = self.budget.remaining_seconds - CLOSING_SECONDS
+        left = (self.budget.remaining_seconds - CLOSING_SECONDS) / (1.0 + TRANSFER_SHARE)
         cutoff = max(left - REPEAT_MARGIN * seconds, SHORTEST_REFIT_SECONDS)
         if self.kept.has(place):
             cutoff = left

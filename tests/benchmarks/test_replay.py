@@ -152,7 +152,7 @@ def test_learning_curves(tmp_path, workers):
     record_curves(tmp_path / "curves.npz")
     methods = ["random", "tpe", "tpe-median", "tpe-hyperband", "tpe-asha", "tpe-wilcoxon", "asha"]
     methods += ["one-look", "race-no-levels", "race", "race-restarting", "race-8-paused"]
-    methods += ["race-next-level", "race-last-level", "race-root-cost", "race-no-cost"]
+    methods += ["race-next-level", "race-last-level", "race-whole-cost", "race-no-cost"]
     methods += ["race-typical-seconds", "race-random-proposals", "race-one-fold"]
     path = tmp_path / "figures.json"
     done = replay(
