@@ -11,7 +11,7 @@ from unittest import mock
 import numpy as np
 
 from f2a_tune.outcome import Outcome
-from f2a_tune.racing import curve_model, curve_proposals
+from f2a_tune.racing import curve_model, curve_proposals, seconds_model
 from replaying.curve_problem import CurveProblem
 from replaying.curve_racers import CurveRaceMethod
 from replaying.engine import Job, Method
@@ -63,7 +63,7 @@ def _next_only(horizons: np.ndarray, start: np.ndarray) -> np.ndarray:
 
 
 def _typical_seconds(
-    self: curve_model._Seconds, features: np.ndarray, grows: np.ndarray
+    self: seconds_model.SecondsModel, features: np.ndarray, grows: np.ndarray
 ) -> np.ndarray:
     """Expect the same seconds of every new configuration."""
     rate = float(np.exp(self._process.predict(features)[0].mean()))
@@ -89,8 +89,8 @@ CURVE_ABLATIONS: dict[str, Callable[[CurveProblem], Method]] = {
     "race-whole-cost": _patched((curve_model, "COST_POWER", 1.0)),
     "race-no-cost": _patched((curve_model, "COST_POWER", 0.0)),
     "race-typical-seconds": _patched(
-        (curve_model._Seconds, "of_new", _typical_seconds),
-        (curve_model._Seconds, "in_time", _always_in_time),
+        (seconds_model.SecondsModel, "of_new", _typical_seconds),
+        (seconds_model.SecondsModel, "in_time", _always_in_time),
     ),
     "race-random-proposals": _patched(
         (curve_proposals, "RANDOM_CANDIDATES", 1), (curve_proposals, "NEAR_CANDIDATES", 0)

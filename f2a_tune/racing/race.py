@@ -314,13 +314,12 @@ class Race:
     def time_left(self, now: float) -> TimeLeft:
         """Return the time that proposals for growing fits may plan with."""
         situation = self.situation(now)
-        rounds = situation.rounds - 1 if situation.must_validate else 0
         return TimeLeft(
             seconds=situation.seconds_to_spare,
             total_seconds=situation.seconds_left,
             first_look_seconds=longest_first_look(situation),
             whole_fit_seconds=longest_whole_fit(situation),
-            validation_fits=rounds,
+            validation_fits=situation.rounds - 1 if situation.must_validate else 0,
             overhead_seconds=self.overhead_seconds,
         )
 
