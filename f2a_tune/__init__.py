@@ -9,7 +9,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from f2a_tune.cutoff import CutoffPool, run_with_cutoff
+    from f2a_tune.cutoff import CutoffPool, report_result, run_with_cutoff
     from f2a_tune.optuna_plugin import NoTrialWarning, WaitUCBPruner, WaitUCBSampler, optimize
     from f2a_tune.outcome import Outcome
     from f2a_tune.runtime.event import Event
@@ -53,6 +53,7 @@ _HOMES = {
     "cutoff_of": "f2a_tune.study.trial_plan",
     "evaluation_of": "f2a_tune.study.trial_plan",
     "optimize": "f2a_tune.optuna_plugin",
+    "report_result": "f2a_tune.cutoff",
     "run_with_cutoff": "f2a_tune.cutoff",
 }
 _PACKAGES = ("bandit", "cutoff", "growth", "logging", "racing", "report", "visualization")
@@ -81,6 +82,7 @@ __all__ = [
     "cutoff_of",
     "evaluation_of",
     "optimize",
+    "report_result",
     "run_with_cutoff",
 ]
 

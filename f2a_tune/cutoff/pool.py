@@ -25,6 +25,7 @@ from f2a_tune.cutoff.call_times import CallTimes
 from f2a_tune.cutoff.context import Context
 from f2a_tune.cutoff.handle import NotStartedError, WorkerHandle
 from f2a_tune.cutoff.launcher import Launcher, WorkerStartError, make_launcher
+from f2a_tune.cutoff.partial_result import LastReport
 from f2a_tune.cutoff.shared import Shared, SharedFolder
 from f2a_tune.outcome import ErrorReport, Kind, Outcome
 
@@ -126,7 +127,11 @@ class CutoffPool:
         memory : int, default=None
             Memory limit of this call in bytes. None means the limit of the pool.
         """
-        return self.perform(checked_call(function, args, kwargs, cutoff, memory))
+        return self._perform_reporting(checked_call(function, args, kwargs, cutoff, memory))
+
+    def _perform_reporting(self, call: Call) -> Outcome:
+        last = LastReport()
+        return last.completed(self.perform(last.attached(call)))
 
     def perform(self, call: Call) -> Outcome:
         """Run a call that has already been checked and pickled."""
@@ -149,7 +154,7 @@ class CutoffPool:
         with self._lock:
             if self._threads is None:
                 self._threads = ThreadPoolExecutor(self.n_workers, "f2a_tune-cutoff")
-            return self._threads.submit(self.perform, call)
+            return self._threads.submit(self._perform_reporting, call)
 
     def share(self, name: str, value: Any) -> Shared:
         """Store an object that many calls use, and return a placeholder for their arguments.

@@ -11,7 +11,6 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from f2a_tune.cutoff.call import checked_call
 from f2a_tune.cutoff.pool import CutoffPool
 from f2a_tune.outcome import Outcome
 
@@ -65,8 +64,7 @@ def run_with_cutoff(
     >>> run_with_cutoff(time.sleep, 3600, cutoff=0.1).kind
     <Kind.GAVE_UP: 'gave_up'>
     """
-    call = checked_call(function, args, kwargs, cutoff, memory)
-    return _shared_pool().perform(call)
+    return _shared_pool().run(function, *args, cutoff=cutoff, memory=memory, **kwargs)
 
 
 def _shared_pool() -> CutoffPool:

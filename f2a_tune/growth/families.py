@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from f2a_tune.growth import protocol, warm_start
+from f2a_tune.growth import neural_network, protocol, warm_start
 from f2a_tune.growth.adapter import Growable
 
 
@@ -41,4 +41,4 @@ def _sklearn(estimator: Any) -> Growable | None:
         from f2a_tune.growth import last_step
 
         return last_step.adapted(estimator, growable)
-    return warm_start.adapted(estimator)
+    return warm_start.adapted(estimator) or neural_network.adapted(estimator)

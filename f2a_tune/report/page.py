@@ -10,7 +10,7 @@ import html
 import json
 import math
 import platform
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from importlib import metadata, resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,6 +23,7 @@ from f2a_tune.study.view import ConfigurationView, StudyView
 from f2a_tune.visualization import (
     plot_best_over_time,
     plot_cutoffs,
+    plot_learning_curves,
     plot_parallel_coordinates,
     plot_race,
     plot_reward_per_second,
@@ -37,6 +38,11 @@ PLOTS = (
     ("time", plot_time_account, "Bars: seconds of fits by outcome, of the refit and of overhead."),
     ("best", plot_best_over_time, "Line: best fully validated mean score over the seconds spent."),
     ("race", plot_race, "Points: score of every fold, by configuration."),
+    (
+        "curves",
+        plot_learning_curves,
+        "Lines: score of the first fold while a fit grows, by configuration.",
+    ),
     ("cutoffs", plot_cutoffs, "Points: duration of each fit. Dotted line: learned cutoff."),
     ("reward", plot_reward_per_second, "Line: sum of score ranks per second of fits."),
     ("parallel", plot_parallel_coordinates, "Lines: parameter values of each configuration."),
@@ -68,7 +74,7 @@ def html_report(study: Study | StudyView, *, facts: Mapping[str, str] | None = N
         "summary": html.escape(summary_sentence(view)),
         "winner": _winner(view),
         "account": _account(view),
-        "plots": "".join(_plot_section(name, text) for name, _, text in PLOTS),
+        "plots": "".join(_plot_section(name, text) for name, _, text in _plots_of(view)),
         "rows": "".join(_row(one, view.n_folds) for one in ranked(view)),
         "given_up": _given_up(view),
         "facts": _facts(view, facts or {}),
@@ -152,7 +158,7 @@ def _cell(key: Any, text: str) -> str:
 
 
 def _given_up(view: StudyView) -> str:
-    lost = [pull for pull in view.pulls if pull.kind != Kind.FINISHED]
+    lost = [pull for pull in view.pulls if pull.kind not in (Kind.FINISHED, Kind.PAUSED)]
     if not lost:
         return "<p>No fit was given up or failed.</p>"
     rows = []
@@ -198,8 +204,14 @@ def _version(name: str) -> str:
         return "?"
 
 
+def _plots_of(view: StudyView) -> list[tuple[str, Callable[[StudyView], Any], str]]:
+    """Return the plots to show; without fits that grow, there are no learning curves."""
+    grows = any(pull.curve for pull in view.pulls)
+    return [plot for plot in PLOTS if grows or plot[0] != "curves"]
+
+
 def _figures(view: StudyView) -> str:
-    figures = {name: json.loads(plot(view).to_json()) for name, plot, _ in PLOTS}
+    figures = {name: json.loads(plot(view).to_json()) for name, plot, _ in _plots_of(view)}
     text = json.dumps(_escaped(figures))
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 

@@ -33,12 +33,8 @@ FINISHED, GIVEN_UP, BROKEN, OVERHEAD, REFIT, BEST = (
 )
 DIMENSIONS_SHOWN = 8
 LABEL = 18  # maximum number of characters of a tick label
-KIND_NAMES = {
-    Kind.FINISHED: "finished",
-    Kind.GAVE_UP: "given up",
-    Kind.FAILED: "failed",
-    Kind.OUT_OF_MEMORY: "failed",
-}
+# Largest number of learning curves that are drawn; the best ones come first.
+MOST_CURVES = 40
 
 
 @dataclass(frozen=True)
@@ -64,6 +60,7 @@ class Chart:
     y_title: str
     series: list[Series] = field(default_factory=list)
     y_log: bool = False
+    x_log: bool = False
 
 
 @dataclass(frozen=True)
@@ -131,6 +128,33 @@ def best_over_time(view: StudyView) -> Chart:
         labels = [*labels, labels[-1]]
     series = [Series("best validated mean", times, values, BEST, "steps", texts=labels)]
     return Chart("Best score so far", "seconds spent", "mean score", series)
+
+
+def learning_curves(view: StudyView) -> Chart:
+    """Scores of the first fold by the number of rounds, one line per configuration."""
+    curves = [(one, pull.curve) for one in view.configurations for pull in one.pulls
+              if pull.fold == 0 and pull.curve]  # fmt: skip
+    sign = 1.0 if view.maximize else -1.0
+    scored = [
+        (one, [point for point in curve if point.score is not None]) for one, curve in curves
+    ]
+    ranked = sorted(
+        ((one, points) for one, points in scored if points),
+        key=lambda pair: max(sign * (point.score or 0.0) for point in pair[1]),
+    )[-MOST_CURVES:]
+    best = None if view.winner is None else view.winner.number
+    series = [
+        Series(
+            f"configuration {one.number}",
+            [point.rounds for point in points],
+            [float(point.score or 0.0) for point in points],
+            BEST if one.number == best else FINISHED,
+            "line",
+            texts=[f"{point.seconds:.3g} s" for point in points],
+        )
+        for one, points in ranked
+    ]
+    return Chart("Learning curves", "rounds", "score of the first fold", series, x_log=True)
 
 
 def race(view: StudyView) -> Chart:

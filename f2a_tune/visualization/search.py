@@ -31,6 +31,11 @@ def plot_race(study: Study | StudyView) -> Any:
     return figure_of(_charts.race(_charts.reading_of(study)))
 
 
+def plot_learning_curves(study: Study | StudyView) -> Any:
+    """Plot the scores of fits that grow by their number of rounds, one line per configuration."""
+    return figure_of(_charts.learning_curves(_charts.reading_of(study)))
+
+
 def plot_cutoffs(study: Study | StudyView) -> Any:
     """Plot durations of fits and learned cutoffs over time, on a logarithmic scale."""
     return figure_of(_charts.cutoffs(_charts.reading_of(study)))
@@ -61,6 +66,8 @@ def figure_of(chart: Chart) -> Any:
     )
     if chart.y_log:
         figure.update_yaxes(type="log")
+    if chart.x_log:
+        figure.update_xaxes(type="log")
     return figure
 
 

@@ -344,7 +344,7 @@ def test_a_metric_that_does_not_fit_the_target_is_said_at_once(tmp_path, capsys)
 
 
 @pytest.mark.parametrize("url", ["sqlite:///typo.db", "typo.journal", "journal://typo.journal"])
-@pytest.mark.parametrize("command", ["best", "report"])
+@pytest.mark.parametrize("command", ["best", "report", "worker"])
 def test_reading_creates_nothing(command, url, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     assert main([command, "--storage", url, "--study-name", "s"]) == 2

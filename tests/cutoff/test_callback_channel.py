@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from f2a_tune.cutoff import CutoffPool
+from f2a_tune.cutoff import CutoffPool, report_result
 from f2a_tune.cutoff.call import checked_call
 from f2a_tune.cutoff.callback_channel import NoParentError, current_channel, in_worker
 from f2a_tune.outcome import Kind
@@ -133,3 +133,22 @@ def test_only_workers_have_a_line(pool):
     with pytest.raises(NoParentError, match="no caller to ask"):
         current_channel()
     assert run(pool, in_worker).value is True
+
+
+def improves(until):
+    for number in range(until):
+        report_result(number)
+    time.sleep(3600)
+
+
+def test_a_call_that_is_given_up_has_the_value_that_it_reported_last(pool):
+    outcome = pool.run(improves, 4, cutoff=0.5)
+    assert outcome.kind is Kind.GAVE_UP
+    assert outcome.value == 3
+    assert pool.submit(improves, 3, cutoff=0.5).result().value == 2
+    assert pool.run(improves, 0, cutoff=0.1).value is None
+
+
+def test_reports_change_nothing_in_a_call_that_finishes_or_outside_of_calls(pool):
+    report_result("ignored")
+    assert pool.run(report_result, 1, cutoff=60).value is None

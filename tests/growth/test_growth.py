@@ -19,7 +19,7 @@ from sklearn.ensemble import (
     RandomForestRegressor,
 )
 from sklearn.linear_model import LogisticRegression
-from sklearn.neural_network import MLPClassifier
+from sklearn.neural_network import MLPClassifier, MLPRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -74,6 +74,26 @@ WARM = [
 def test_ensembles_of_scikit_learn(estimator, data):
     growth = check_equality(estimator, *data)
     assert growth.rounds == clone(estimator).get_params()[growth.parameter]
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize(("estimator", "data"), [
+    (MLPClassifier((8,), random_state=1), classes()),
+    (MLPClassifier((8,), solver="sgd", learning_rate="adaptive", random_state=1), classes(2)),
+    (MLPRegressor(hidden_layer_sizes=(8, 4), batch_size=32, random_state=1), numbers()),
+])  # fmt: skip
+def test_neural_networks(estimator, data):
+    check_equality(estimator, *data)
+
+
+def test_a_neural_network_that_converges_is_looked_at_when_it_stops():
+    X, y = classes(2)
+    estimator = MLPClassifier((8,), tol=10.0, n_iter_no_change=2, max_iter=64, random_state=1)
+    plain, seen = clone(estimator).fit(X, y), []
+    fitted = growable(clone(estimator)).fit(X, y, [2, 8, 64], lambda done, _: seen.append(done))
+    assert seen[-1] == plain.n_iter_ < 64
+    assert np.array_equal(outputs(fitted, X), outputs(plain, X))
+    assert "_update_no_improvement_count" not in vars(fitted)
 
 
 def test_the_estimator_is_left_as_it_was_but_for_its_rounds():
@@ -195,7 +215,8 @@ class OwnForest(RandomForestClassifier):
     "estimator",
     [
         LogisticRegression(),
-        MLPClassifier(),
+        MLPClassifier(early_stopping=True),
+        MLPClassifier(solver="lbfgs"),
         OwnForest(),
         RandomForestClassifier(warm_start=True),
         GradientBoostingClassifier(n_iter_no_change=3),

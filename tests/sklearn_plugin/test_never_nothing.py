@@ -1,5 +1,6 @@
 """Searches that once ended with nothing, late, or without a reason."""
 
+import sys
 import time
 import warnings
 
@@ -223,3 +224,66 @@ def test_an_error_without_any_result_says_how_long_a_fit_takes():
     search = F2ASearchCV(Endless(), {"quality": loguniform(0.1, 1)}, time_budget=8)
     with pytest.raises(ValueError, match=r"no fit finished within time_budget=8.*try time_budget"):
         search.fit(X, Y)
+
+
+class FailsUnlessDefault(SlowOnAllRows):
+    """The default takes a moment, and everything else fails at once."""
+
+    def fit(self, X, y):
+        if self.quality != 0.5:
+            raise ValueError("only the default works")
+        time.sleep(0.5)
+        return super().fit(X, y)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.FitFailedWarning")
+def test_failures_do_not_end_a_search_whose_default_is_still_running():
+    space = {"quality": loguniform(0.1, 0.9)}
+    search = F2ASearchCV(
+        FailsUnlessDefault(most_rows=PLENTY), space, time_budget=20, n_jobs=2, refit=False
+    ).fit(X, Y)
+    assert search.best_params_ == {"quality": 0.5}
+    assert search.cv_results_["n_folds_done"][search.best_index_] > 1
+
+
+class Eats(SlowOnAllRows):
+    """Needs 300 MB for a fit, or only for a fit on all rows."""
+
+    def __init__(self, quality=0.5, most_rows=PLENTY, from_rows=0):
+        super().__init__(quality, most_rows)
+        self.from_rows = from_rows
+
+    def fit(self, X, y):
+        if len(X) >= self.from_rows:
+            np.ones(300_000_000 // 8)
+        return super().fit(X, y)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="memory limits need Linux")
+def test_fits_that_all_run_out_of_memory_end_the_search():
+    space = {"quality": loguniform(0.1, 0.9)}
+    begin = time.monotonic()
+    with pytest.raises(ValueError, match="MemoryError"):
+        F2ASearchCV(Eats(), space, time_budget=PLENTY, memory=100_000_000).fit(X, Y)
+    assert time.monotonic() - begin < PLENTY / 2
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="memory limits need Linux")
+def test_a_refit_respects_the_memory_limit():
+    search = F2ASearchCV(
+        Eats(from_rows=150), {"quality": [0.1, 0.9]}, time_budget=60, memory=100_000_000
+    )
+    with pytest.warns(RefitWarning, match="ran out of memory"):
+        search.fit(X, Y)
+    assert search.best_estimator_.n_rows_ == 120
+
+
+def test_the_default_is_the_last_resort_without_start_configurations():
+    modes = ["default", *"abcdefghijklmnopqrst"]
+    search = F2ASearchCV(
+        HangsUnlessDefault(), {"mode": modes}, time_budget=12, start=[], refit=False
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        search.fit(X, Y)
+    assert search.best_params_ == {"mode": "default"}

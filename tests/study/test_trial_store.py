@@ -1,6 +1,7 @@
 """The record of a search: nothing that finished is lost, whatever others do to its trials."""
 
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import optuna
 import pytest
@@ -13,7 +14,7 @@ from f2a_tune.outcome import FoldResult, Kind, Outcome
 from f2a_tune.sklearn_plugin.search_space import SearchSpace
 from f2a_tune.study import optuna_private
 from f2a_tune.study.attributes import OWNER
-from f2a_tune.study.fold_record import FoldRecord
+from f2a_tune.study.fold_record import FoldRecord, LevelResult
 from f2a_tune.study.reader import read_study
 from f2a_tune.study.trial_store import TrialStore
 
@@ -273,3 +274,31 @@ def test_a_trial_whose_answer_was_lost_is_not_left_open(study, monkeypatch):
 @pytest.mark.parametrize("kind", [[], {}, None, 3, "unknown", ["finished"]])
 def test_attributes_of_no_known_kind_are_ignored(kind):
     assert FoldRecord.from_attribute({"kind": kind}) is None
+
+
+@pytest.mark.parametrize("content", [
+    {"test": {}},
+    {"test": 1, "curve": [{"level": 10**12, "rounds": 1}], "rounds": "n"},
+    {"test": 1, "curve": [{"level": "a"}, None, 3], "rounds": "n"},
+    {"test": 1, "curve": {"level": 1}},
+])  # fmt: skip
+def test_damaged_records_can_be_read(content):
+    record = FoldRecord.from_attribute({"kind": "finished", **content})
+    assert record.curve == ()
+    assert record.outcome(None).seconds == 0
+
+
+def test_a_curve_survives_the_storage():
+    levels = tuple(
+        LevelResult(level, 3 * 2**level, 0.1 * level, FoldResult(0.5 + 0.1 * level, 0.1, 0.01))
+        for level in range(3)
+    )
+    record = FoldRecord(
+        Kind.FINISHED, 0.4, 1.0, levels[-1].result, curve=levels, rounds_parameter="n_estimators"
+    )
+    again = FoldRecord.from_attribute(record.to_attribute())
+    assert again.curve == levels
+    assert again.at(1) == levels[1]
+    assert again.at(3) is None
+    assert replace(again, stopped_itself=True).at(3) == levels[2]
+    assert again.since(replace(record, curve=levels[:2], seconds=0.3)).curve == levels[2:]

@@ -2,7 +2,10 @@
 
 import optuna
 import pytest
+from optuna.distributions import FloatDistribution, IntDistribution
 from scipy.stats import uniform
+from sklearn.datasets import load_iris
+from sklearn.ensemble import RandomForestClassifier
 
 from f2a_tune import F2ASearchCV, visualization
 from tests.sklearn_plugin.test_search import Toy, X, Y
@@ -22,6 +25,26 @@ def study():
     space = [{"quality": uniform(0, 1), "seconds": [0.001, 3600.0]}, {"quality": [0.2, 0.3]}]
     search = F2ASearchCV(Toy(), space, time_budget=8, cv=3, random_state=0, timeouts=[0.05, 0.5])
     return search.fit(X, Y).study_
+
+
+@pytest.fixture(scope="module")
+def growing_study():
+    space = {"n_estimators": IntDistribution(2, 32), "max_features": FloatDistribution(0.1, 1)}
+    search = F2ASearchCV(
+        RandomForestClassifier(random_state=0), space, time_budget=60, max_configurations=3, cv=3
+    )
+    return search.fit(*load_iris(return_X_y=True)).study_
+
+
+def test_learning_curves(growing_study, tmp_path):
+    import f2a_tune.visualization.matplotlib as still
+
+    figure = visualization.plot_learning_curves(growing_study)
+    assert len(figure.data) == 3
+    assert any(len(line.x) > 1 for line in figure.data)
+    assert all(list(line.x) == sorted(line.x) for line in figure.data)
+    still.plot_learning_curves(growing_study).savefig(tmp_path / "plot.png")
+    assert not visualization.plot_learning_curves(optuna.create_study()).data
 
 
 @pytest.mark.parametrize("name", PLOTS)

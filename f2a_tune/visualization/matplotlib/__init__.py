@@ -6,6 +6,7 @@ from f2a_tune.visualization.matplotlib.regret import plot_regret
 from f2a_tune.visualization.matplotlib.search import (
     plot_best_over_time,
     plot_cutoffs,
+    plot_learning_curves,
     plot_parallel_coordinates,
     plot_race,
     plot_reward_per_second,
@@ -15,6 +16,7 @@ from f2a_tune.visualization.matplotlib.search import (
 __all__ = [
     "plot_best_over_time",
     "plot_cutoffs",
+    "plot_learning_curves",
     "plot_parallel_coordinates",
     "plot_race",
     "plot_regret",

@@ -33,6 +33,11 @@ def plot_race(study: Study | StudyView) -> Any:
     return figure_of(_charts.race(_charts.reading_of(study)))
 
 
+def plot_learning_curves(study: Study | StudyView) -> Any:
+    """Plot the scores of fits that grow by their number of rounds, one line per configuration."""
+    return figure_of(_charts.learning_curves(_charts.reading_of(study)))
+
+
 def plot_cutoffs(study: Study | StudyView) -> Any:
     """Plot durations of fits and learned cutoffs over time, on a logarithmic scale."""
     return figure_of(_charts.cutoffs(_charts.reading_of(study)))
@@ -57,6 +62,8 @@ def figure_of(chart: Chart) -> Any:
     axes.set(title=chart.title, xlabel=chart.x_title, ylabel=chart.y_title)
     if chart.y_log:
         axes.set_yscale("log")
+    if chart.x_log:
+        axes.set_xscale("log")
     if len(chart.series) > 1 and chart.series[0].kind != "bars":
         axes.legend()
     return figure
