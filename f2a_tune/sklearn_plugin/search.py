@@ -132,7 +132,8 @@ multimetric_, classes_, n_features_in_, feature_names_in_
         As in `RandomizedSearchCV`.
     cv_results_ : dict
         As in `RandomizedSearchCV`, with these additional columns: ``n_folds_done``,
-        ``n_given_up``, ``n_failed``, ``seconds`` (of all fits), ``cutoff`` (of the last fit),
+        ``n_given_up``, ``n_failed``, ``seconds`` (of all fits), ``rounds`` (at which a fit that
+        grows was scored, else 0), ``cutoff`` (of the last fit),
         ``in_space`` (False for the estimator's own values if they lie outside the space) and
         ``status``: "complete" with all folds, "given_up" if no fit finished before its cutoff,
         "failed" if a fit failed, "dropped" otherwise.

@@ -1,11 +1,13 @@
 """Searches whose fits are scored while they grow, and paused, continued or dropped."""
 
+import threading
 import time
 import warnings
 
 import numpy as np
 import optuna
 import pytest
+from joblib import parallel_config
 from optuna.distributions import FloatDistribution, IntDistribution
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.datasets import load_breast_cancer
@@ -220,4 +222,34 @@ def test_results_report_and_study_agree():
     assert [one.params for one in view.configurations] == list(results["params"])
     for one, mean in zip(view.configurations, results["mean_test_score"], strict=True):
         assert one.mean == pytest.approx(mean, nan_ok=True)
+    assert view.winner.params == search.best_params_
+
+
+def test_players_in_other_processes():
+    with parallel_config("loky"):
+        search = forest_search(n_jobs=2, time_budget=25, max_configurations=None).fit(X, Y)
+    assert search.cv_results_["status"][search.best_index_] == "complete"
+    check_scores(search, search.best_index_)
+
+
+def test_a_second_search_joins_and_shares_curves(tmp_path):
+    options = {
+        "storage": f"sqlite:///{tmp_path}/s.db",
+        "study_name": "forest",
+        "time_budget": 15,
+        "max_configurations": None,
+    }
+    joined = []
+
+    def help_out():
+        time.sleep(3)
+        joined.append(forest_search(**options).join(X, Y))
+
+    helper = threading.Thread(target=help_out)
+    helper.start()
+    search = forest_search(**options).fit(X, Y)
+    helper.join()
+    assert joined[0].n_finished > 0
+    check_scores(search, search.best_index_)
+    view = read_study(search)
     assert view.winner.params == search.best_params_
