@@ -177,10 +177,10 @@ class FoldWork:
             told = replace(outcome, value=_score_of(outcome, metric)) if outcome.ok else outcome
             state.race.tell(pull, told, record.looks(metric))
             self._growing.keep(pull, ended)
+        earlier = state.store.record_of(pull.configuration, pull.fold)
         state.store.add(pull.configuration, pull.fold, record)
-        is_finished = record.kind is Kind.FINISHED
-        state.account.add(Kind.FINISHED if is_finished else outcome.kind, outcome.seconds)
-        if is_finished:
+        self._account(earlier, record, pull)
+        if record.kind is Kind.FINISHED:
             state.kept_models.add(pull.configuration, pull.fold, fit.keep.path)
         self._failures.add(outcome)
         self._overhead.add(monotonic_seconds() - fit.begin - outcome.seconds)
@@ -188,6 +188,15 @@ class FoldWork:
         state.forecast.start_seconds = self._overhead.largest_seconds
         self._refit_seconds = state.forecast.expected_seconds(pull.configuration)
         return outcome
+
+    def _account(self, earlier: FoldRecord | None, record: FoldRecord, pull: Pull) -> None:
+        """Count a whole fit, or all pulls of a growing one together."""
+        account = self._state.account
+        now = self._state.store.record_of(pull.configuration, pull.fold)
+        if record.grows and earlier is not None and earlier.grows and now is not None:
+            account.replace(earlier.kind, earlier.seconds, now.kind, now.seconds)
+        else:
+            account.add(record.kind, record.seconds)
 
     def _next_pull(self) -> Pull | None:
         if self._stopped or self._seconds_left() < SHORTEST_PULL_SECONDS:

@@ -27,6 +27,7 @@ from f2a_tune.sklearn_plugin.fold import FoldData
 from f2a_tune.sklearn_plugin.growth_plan import GrowthPlan, planned_growth
 from f2a_tune.sklearn_plugin.search_space import SearchSpace, checked_dicts
 from f2a_tune.sklearn_plugin.settings import Settings
+from f2a_tune.study.opening import stored_fingerprint
 
 if TYPE_CHECKING:
     from f2a_tune.sklearn_plugin.search import F2ASearchCV
@@ -62,6 +63,8 @@ def prepared_search(search: F2ASearchCV, X: Any, y: Any, params: dict[str, Any])
     scorers, refit_metric = sklearn_private.scorers_of(search)
     data = _fold_data(search, X, y, params, scorers)
     growth = _growth_plan(search, data)
+    if growth is not None and _continues_whole_fits(search):
+        growth = None
     space = SearchSpace(
         search.param_distributions, search.estimator, () if growth is None else growth.dicts
     )
@@ -83,6 +86,16 @@ def _growth_plan(search: F2ASearchCV, data: FoldData) -> GrowthPlan | None:
         return None
     dicts = checked_dicts(search.param_distributions)
     return planned_growth(search.estimator, dicts, data.fit_params)
+
+
+def _continues_whole_fits(search: F2ASearchCV) -> bool:
+    """Whether the search resumes one without growth, such as a search of version 0.1.0."""
+    if not search.resume or search.storage is None or search.study_name is None:
+        return False
+    known = stored_fingerprint(search.storage, search.study_name)
+    return (
+        known.get("space") == SearchSpace(search.param_distributions, search.estimator).fingerprint
+    )
 
 
 def _fold_data(search: Any, X: Any, y: Any, params: dict[str, Any], scorers: Any) -> FoldData:

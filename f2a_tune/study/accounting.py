@@ -77,6 +77,12 @@ class Account:
         self.seconds[kind] += seconds
         self.counts[kind] += 1
 
+    def replace(self, kind: str, seconds: float, new_kind: str, new_seconds: float) -> None:
+        """Replace a pull that is part of a longer one."""
+        self.seconds[kind] -= seconds
+        self.counts[kind] -= 1
+        self.add(new_kind, new_seconds)
+
     @property
     def pull_seconds(self) -> float:
         """Seconds of all pulls."""

@@ -116,6 +116,8 @@ class News:
     record: FoldRecord
     missed_seconds: tuple[float, ...] = ()
     """Seconds of earlier pulls of this fold that were given up and not seen by this run."""
+    earlier: FoldRecord | None = None
+    """What was known of this fold before."""
 
 
 def plain_value(value: Any) -> Any:

@@ -32,6 +32,19 @@ def storage_with(storage: Any, study_name: str) -> Any:
     return opened
 
 
+def stored_fingerprint(storage: Any, study_name: str) -> Mapping[str, Any]:
+    """Return the fingerprint of a search in a storage; empty if there is no such search."""
+    opened = opened_storage(storage)
+    repair_journal(opened)
+    with quiet_optuna():
+        try:
+            study = optuna.load_study(study_name=study_name, storage=opened)
+        except KeyError:
+            return {}
+    found = study.user_attrs.get(FINGERPRINT)
+    return found if isinstance(found, Mapping) else {}
+
+
 def _check_is_search(study: optuna.Study) -> None:
     """Check that a study is a search that this version can read."""
     found = study.user_attrs.get(FINGERPRINT)

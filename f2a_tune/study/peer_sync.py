@@ -81,7 +81,7 @@ class PeerSync:
                 continue  # both runs drew the same; ours will be told when it ends
             self._tell_race(one)
             if account is not None:
-                account.add(one.record.kind, one.record.seconds)
+                _add(account, one)
                 for seconds in one.missed_seconds:
                     account.add(Kind.GAVE_UP, seconds)
 
@@ -138,3 +138,13 @@ class PeerSync:
 
     def _pull(self, configuration: int, fold: int, cutoff_seconds: float) -> Pull:
         return Pull(configuration, fold, cutoff_seconds, number=self._race.n_pulls)
+
+
+def _add(account: Account, news: News) -> None:
+    """Count a whole fit, or all pulls of a growing one together."""
+    record, earlier = news.record, news.earlier
+    if record.grows and earlier is not None and earlier.grows:
+        seconds = earlier.seconds + record.seconds
+        account.replace(earlier.kind, earlier.seconds, record.kind, seconds)
+    else:
+        account.add(record.kind, record.seconds)

@@ -207,6 +207,10 @@ class TrialStore:
         configuration.stored.discard(fold)
         configuration.folds[fold] = record.after(earlier)
 
+    def record_of(self, index: int, fold: int) -> FoldRecord | None:
+        """The record of a fold; None if it was never pulled."""
+        return self.configurations[index].folds.get(fold)
+
     def store(self, index: int, fold: int) -> None:
         """Write the record of a fold; a configuration with all folds becomes complete.
 
@@ -384,7 +388,7 @@ class TrialStore:
             seen = 0 if before is None else 1 + len(before.before)
             missed = tuple(seconds for seconds, _ in record.before[seen:])
             known[fold] = record
-            yield News(index, fold, record.since(before), missed)
+            yield News(index, fold, record.since(before), missed, before)
 
     def _score(self, configuration: ConfigurationRecord, fold: int) -> float:
         result = configuration.finished(fold)

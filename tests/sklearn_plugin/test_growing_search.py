@@ -215,8 +215,20 @@ def test_the_study_keeps_curves_and_a_resumed_search_goes_on(tmp_path):
     check_scores(again, again.best_index_)
 
 
+def test_a_search_without_growth_is_resumed_without_it(tmp_path):
+    options = {"storage": f"sqlite:///{tmp_path}/s.db", "study_name": "s"}
+    forest_search(**options, growth=None, max_configurations=2).fit(X, Y)
+    again = forest_search(**options, resume=True, max_configurations=4).fit(X, Y)
+    assert len(again.cv_results_["params"]) == 4
+    assert not again.cv_results_["rounds"].any()
+
+
 def test_results_report_and_study_agree():
     search = forest_search(n_jobs=2).fit(X, Y)
+    written, counted = budget_summary(search.study_), search.budget_
+    assert written.n_finished == counted.n_finished
+    assert written.finished_seconds == pytest.approx(counted.finished_seconds)
+    assert written.n_given_up == counted.n_given_up
     view, results = read_study(search), search.cv_results_
     assert [one.status for one in view.configurations] == list(results["status"])
     assert [one.params for one in view.configurations] == list(results["params"])
