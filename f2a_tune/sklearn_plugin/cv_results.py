@@ -226,8 +226,8 @@ def warn_partial(results: dict[str, Any], index: int, n_folds: int, fits: float)
     done = results["n_folds_done"][index]
     seconds = results["mean_fit_time"][index] + results["mean_score_time"][index]
     warnings.warn(
-        f"The best configuration was validated on {done} of {n_folds} folds only. "
-        f"One of its fits takes about {seconds:.2g} s here; increase time_budget to "
+        f"The best configuration was validated on only {done} of {n_folds} folds. "
+        f"One fit takes about {seconds:.2g} s on this machine; increase time_budget to "
         f"{max(2 * fits * seconds, 1):.0f} or more, or use fewer folds.",
         PartialValidationWarning,
         stacklevel=4,
