@@ -221,6 +221,6 @@ def test_paused_processes_end_with_their_parent():
 
 
 @pytest.mark.slow
-def test_two_hundred_parents_killed_while_calls_are_paused_leave_nothing():
-    for _ in range(200):
+def test_many_parents_killed_while_calls_are_paused_leave_nothing():
+    for _ in range(60):
         check_killed_parent()
