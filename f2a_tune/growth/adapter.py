@@ -25,6 +25,8 @@ class Growable:
     """Number of rounds of a whole fit."""
     grow: Grow
     """Takes X, y, fit parameters, rounds and look, and returns the fitted estimator."""
+    repeats_start: bool = False
+    """Whether each look repeats the start of the fit, such as binning the data."""
 
     def fit(
         self,

@@ -58,4 +58,5 @@ def adapted(estimator: Any) -> Growable | None:
                 break
         return model
 
-    return Growable(name, int(parameters.get(name, DEFAULT_ROUNDS)), grow)
+    # Each continued training quantizes the data again.
+    return Growable(name, int(parameters.get(name, DEFAULT_ROUNDS)), grow, repeats_start=True)

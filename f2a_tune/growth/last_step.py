@@ -37,7 +37,7 @@ def adapted(pipeline: Pipeline, growable: Callable[[Any], Growable | None]) -> G
         fitted = inner.grow(transformed, y, own, levels, look_at)
         return _with_last(pipeline, name, fitted)
 
-    return Growable(f"{name}__{inner.parameter}", inner.rounds, grow)
+    return Growable(f"{name}__{inner.parameter}", inner.rounds, grow, inner.repeats_start)
 
 
 def _with_last(pipeline: Pipeline, name: str, model: Any) -> Pipeline:

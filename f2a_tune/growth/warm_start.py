@@ -51,7 +51,8 @@ def adapted(estimator: Any) -> Growable | None:
             pass
         return estimator.set_params(warm_start=False)
 
-    return Growable(parameter, int(getattr(estimator, parameter)), grow)
+    bins_again = kind.__name__.startswith("HistGradientBoosting")
+    return Growable(parameter, int(getattr(estimator, parameter)), grow, bins_again)
 
 
 def _continue(estimator: Any, X: Any, y: Any, fit_params: dict[str, Any]) -> None:

@@ -95,8 +95,8 @@ def _unseen_baseline(situation: Situation) -> Pull | None:
 def _baseline_growth(situation: Situation) -> tuple[Pull | None, bool]:
     """Return the next step of the baseline to its own number of rounds, and whether it is due.
 
-    It is due if all folds and the refit fit into `BASELINE_SHARE` of the budget. The step may be
-    running already.
+    It is due if one fold and the refit fit into `BASELINE_SHARE` of the budget: then the baseline
+    can be compared, even if there is no time for all its folds. The step may be running already.
     """
     row, wanted = situation.baseline, situation.baseline_level
     ledger, curves = situation.ledger, situation.ledger.curves
@@ -105,8 +105,10 @@ def _baseline_growth(situation: Situation) -> tuple[Pull | None, bool]:
     reached = int(curves.reached[row, 0])
     if not 0 <= reached < wanted or curves.ended[row, 0] or curves.whole[row]:
         return None, False
+    if reached == 0:  # the next look shows how long a round takes without the start of the fit
+        wanted = 1
     seconds = curves.expected_seconds(row, 0, wanted)
-    fits = situation.rounds + situation.refit_fits
+    fits = 1.0 + situation.refit_fits
     if seconds * fits > BASELINE_SHARE * situation.budget_seconds:
         return None, False
     if ledger.pending[row, 0]:

@@ -83,7 +83,8 @@ def _rounds_of(estimator: Any, content: Mapping[str, Any], fit_params: list[str]
     found: set[tuple[str, int]] = set()
     for params in _combinations(content):
         one = _growable(estimator, params)
-        if one is None or not _takes_fit_params(one.parameter, fit_params):
+        # If every look repeats the start of the fit, a whole fit is faster.
+        if one is None or one.repeats_start or not _takes_fit_params(one.parameter, fit_params):
             return None
         found.add((one.parameter, one.rounds))
     parameters = {parameter for parameter, _ in found}

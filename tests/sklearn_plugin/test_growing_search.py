@@ -13,6 +13,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.datasets import load_breast_cancer
 from sklearn.ensemble import (
     ExtraTreesClassifier,
+    GradientBoostingClassifier,
     HistGradientBoostingClassifier,
     RandomForestClassifier,
 )
@@ -86,8 +87,8 @@ def test_scores_are_those_of_plain_fits_with_the_validated_rounds():
 
 
 def test_the_estimator_as_it_is_is_validated_at_its_own_rounds():
-    estimator = HistGradientBoostingClassifier(max_iter=24, random_state=0)
-    space = {"max_iter": IntDistribution(4, 200), "learning_rate": FloatDistribution(0.01, 1)}
+    estimator = GradientBoostingClassifier(n_estimators=24, random_state=0)
+    space = {"n_estimators": IntDistribution(4, 200), "learning_rate": FloatDistribution(0.01, 1)}
     search = F2ASearchCV(estimator, space, time_budget=60, max_configurations=3, cv=FOLDS)
     search.fit(X, Y)
     rounds = {point.rounds for pull in read_study(search).configurations[0].pulls
@@ -117,6 +118,14 @@ def test_rounds_alone_are_not_grown():
                                      {"proposals": "random"}])  # fmt: skip
 def test_fits_are_whole_without_growth(options):
     search = forest_search(**options).fit(X, Y)
+    assert not search.cv_results_["rounds"].any()
+
+
+def test_fits_that_would_repeat_their_start_are_whole():
+    space = {"max_iter": IntDistribution(4, 40), "learning_rate": FloatDistribution(0.01, 1)}
+    search = F2ASearchCV(
+        HistGradientBoostingClassifier(), space, time_budget=60, max_configurations=2, cv=FOLDS
+    ).fit(X, Y)
     assert not search.cv_results_["rounds"].any()
 
 
