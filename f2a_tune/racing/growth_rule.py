@@ -15,7 +15,7 @@ import numpy as np
 from scipy.special import ndtr
 
 from f2a_tune.racing.contenders import BASELINE_SHARE, Contenders
-from f2a_tune.racing.offer import Growth, Offer
+from f2a_tune.racing.offer import Growth
 from f2a_tune.racing.opening import last_call
 from f2a_tune.racing.pull import Pull
 from f2a_tune.racing.rule import (
@@ -152,7 +152,7 @@ def _started(situation: Situation) -> Candidate | None:
 
 def _grown(situation: Situation) -> Candidate | None:
     """Return the paused configuration that is worth most."""
-    best = _best_growth(situation.offer)
+    best = _best_growth(situation)
     if best is None:
         return None
     cutoff = _step_cutoff(situation, best.seconds)
@@ -170,9 +170,14 @@ def _grown(situation: Situation) -> Candidate | None:
     return Candidate(best.worth, pull)
 
 
-def _best_growth(offer: Offer | None) -> Growth | None:
-    grown = () if offer is None else offer.grown
-    return grown[0] if grown and grown[0].worth > 0 else None
+def _best_growth(situation: Situation) -> Growth | None:
+    """Return the paused configuration that is worth most; an older offer may name running ones."""
+    ledger = situation.ledger
+    for growth in () if situation.offer is None else situation.offer.grown:
+        row = growth.configuration
+        if not ledger.pending[row, 0] and not ledger.failed[row]:
+            return growth if growth.worth > 0 else None
+    return None
 
 
 def _validated(situation: Situation) -> Candidate | None:

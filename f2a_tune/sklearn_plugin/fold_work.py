@@ -108,6 +108,8 @@ class FoldWork:
         if limits.ladder is not None:
             self._growing = GrowingFits(state.race, limits.ladder)
         self._stopped = False
+        self._n_first_folds = 0
+        """Number of pulls of first folds that have ended here."""
         self._offered: tuple[tuple[int, ...], Offer | None] | None = None
         """The next proposal, with how much was known when it was made."""
         state.race.has_last_resort = self._fallback is not None
@@ -179,6 +181,7 @@ class FoldWork:
             self._growing.keep(pull, ended)
         earlier = state.store.record_of(pull.configuration, pull.fold)
         state.store.add(pull.configuration, pull.fold, record)
+        self._n_first_folds += pull.fold == 0
         self._account(earlier, record, pull)
         if record.kind is Kind.FINISHED:
             state.kept_models.add(pull.configuration, pull.fold, fit.keep.path)
@@ -243,8 +246,8 @@ class FoldWork:
         # More folds of known configurations hardly change the proposal, and a model is slow.
         known: tuple[int, ...] = len(state.store.units), ledger.n_scored
         known = (*known, int((ledger.waited > 0).sum()))
-        if self._growing is not None:
-            known = (*known, ledger.n_pulls, len(state.race.in_flight))
+        if ledger.curves is not None:  # only first folds are grown
+            known = (*known, self._n_first_folds)
         if self._offered is None or self._offered[0] != known:
             self._offered = known, self._new_offer(now)
         return self._offered[1]
