@@ -9,7 +9,7 @@ at the next level would miss fits that improve late.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -148,34 +148,33 @@ class CurveModel:
         seconds = self._clock.of_paused(rows)
         start, spent = self.curves.reached[rows, 0], self.curves.spent[rows, 0]
         found = self._levels(self._known[rows], start, seconds, spent, left)
-        own = self._own_curves(rows, found.levels)
         # Others must be expected to beat what the leader becomes.
-        own[rows != self._estimates.scored[0]] = np.nan
-        found = replace(found, mean=np.where(np.isnan(own), found.mean, own))
+        leader = np.flatnonzero(rows == self._estimates.scored[0])
+        if len(leader):
+            found.mean[leader] = self._own_curve(
+                int(rows[leader[0]]), found.levels, found.mean[leader]
+            )
         # What a paused configuration may become, without luck, is what new ones must beat.
         reach = np.where(found.possible, found.mean, -np.inf).max()
         self._goal = float(max(self._best, reach))
         worth, level = found.best(np.full(len(rows), self._best))
         return Forecast(worth, level, seconds)
 
-    def _own_curves(self, rows: Indices, levels: Indices) -> Floats:
-        """Continue the curves of configurations, as normal scores; NaN with a single look.
+    def _own_curve(self, row: int, levels: Indices, otherwise: Floats) -> Floats:
+        """Continue the curve of the leader, as normal scores; ``otherwise`` with a single look.
 
         Each further step gains a constant share of the step before. A Gaussian process alone
         returns to its mean, and does not believe that what rises will go on to rise.
         """
-        curves, found = self.curves, np.full((len(rows), len(levels)), np.nan)
-        for place, row in enumerate(rows):
-            scores = curves.scores[row, 0]
-            seen = np.flatnonzero(~np.isnan(scores))
-            if len(seen) < 2:
-                continue
-            last = scores[seen[-1]]
-            gain = (last - scores[seen[-2]]) / (seen[-1] - seen[-2])
-            steps = np.maximum(levels - seen[-1], 0)
-            total = gain * self._decay * (1.0 - self._decay**steps) / (1.0 - self._decay)
-            found[place] = self._best + self.score_unit * (last + total - self._best_score)
-        return found
+        scores = self.curves.scores[row, 0]
+        seen = np.flatnonzero(~np.isnan(scores))
+        if len(seen) < 2:
+            return otherwise
+        last = scores[seen[-1]]
+        gain = (last - scores[seen[-2]]) / (seen[-1] - seen[-2])
+        steps = np.maximum(levels - seen[-1], 0)
+        total = gain * self._decay * (1.0 - self._decay**steps) / (1.0 - self._decay)
+        return np.asarray(self._best + self.score_unit * (last + total - self._best_score))
 
     def forecast_new(self, features: Floats, grows: Flags, left: TimeLeft) -> Forecast:
         """Return what is expected of configurations that have not been tried.

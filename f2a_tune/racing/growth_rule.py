@@ -111,6 +111,8 @@ def _baseline_growth(situation: Situation) -> tuple[Pull | None, bool]:
     fits = 1.0 + situation.refit_fits
     if seconds * fits > BASELINE_SHARE * situation.budget_seconds:
         return None, False
+    if curves.spent[row, 0] > STEP_MULTIPLE * seconds:
+        return None, False  # it was paused at its cutoffs since its last look, and may hang
     if ledger.pending[row, 0]:
         return None, True
     cutoff = _step_cutoff(situation, max(seconds - float(curves.spent[row, 0]), 0.0))

@@ -15,7 +15,7 @@ from functools import partial
 from typing import Any
 
 from f2a_tune.clock import Budget, monotonic_seconds
-from f2a_tune.cutoff.call import Call, checked_call
+from f2a_tune.cutoff.call import checked_call
 from f2a_tune.growth.ladder import Ladder
 from f2a_tune.outcome import Kind, Outcome
 from f2a_tune.racing import CurveProposals, Offer, Proposals, Pull, Race
@@ -297,12 +297,8 @@ class FoldWork:
             return Job(call, FoldFit(pull, params, cutoff, keep, begin))
         leg = self._growing.leg(pull, rounds)
         arguments = (*arguments[:3], tuple(sorted(set(leg.rounds))), kept)
-
-        def new_call() -> Call:
-            call = checked_call(grow_fold, arguments, {}, cutoff, limits.memory)
-            return replace(call, latest=begin + longest)
-
-        call = self._growing.call(leg, new_call)
+        call = checked_call(grow_fold, arguments, {}, cutoff, limits.memory)
+        call = self._growing.call(leg, replace(call, latest=begin + longest))
         return Job(call, FoldFit(pull, params, cutoff, keep, begin, leg))
 
     def _more_seconds(self, pull: Pull) -> float:

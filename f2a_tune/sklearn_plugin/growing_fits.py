@@ -7,7 +7,6 @@ memory are limited; the race says which ones to keep.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -114,10 +113,9 @@ class GrowingFits:
         """Return the leg for a pull of a configuration that grows in this way."""
         return Leg(pull, rounds.parameter, self._ladder.rounds(rounds.whole))
 
-    def call(self, leg: Leg, new_call: Callable[[], Call]) -> Call:
-        """Return the call that starts the fit of a leg, or continues it if it is paused."""
+    def call(self, leg: Leg, call: Call) -> Call:
+        """Return ``call``, which starts the fit of a leg, so that it continues a paused fit."""
         pull = leg.pull
-        call = new_call()
         paused = self._paused.pop((pull.configuration, pull.fold), None)
         if paused is not None and paused.call.is_alive:
             call = replace(call, continues=paused.call)
